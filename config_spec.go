@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nessie
+
+import (
+	"github.com/redpanda-data/benthos/v4/public/service"
+)
+
+// Field names of the `nessie` input. Everything that reads, documents or lints
+// a field goes through these.
+const (
+	niFieldBaseURL        = "base_url"
+	niFieldBranch         = "branch"
+	niFieldNamespace      = "namespace"
+	niFieldTable          = "table"
+	niFieldColumns        = "columns"
+	niFieldPollInterval   = "poll_interval"
+	niFieldIncremental    = "incremental_by_snapshot"
+	niFieldStartSnapshot  = "start_snapshot_id"
+	niFieldStartFrom      = "start_from"
+	niFieldCheckpoints    = "snapshot_checkpoints"
+	niFieldCache          = "checkpoint_cache"
+	niFieldCacheKey       = "checkpoint_cache_key"
+	niFieldLimit          = "checkpoint_limit"
+	niFieldWriteTimeout   = "checkpoint_write_timeout"
+	niFieldOnOverwrite    = "on_overwrite"
+	niFieldOnDelete       = "on_delete"
+	niFieldOnLostLineage  = "on_lost_lineage"
+	niFieldOnReplaced     = "on_table_replaced"
+	niFieldFormat         = "format"
+	niFieldBatchRows      = "batch_rows"
+	niFieldBatchBytes     = "batch_bytes"
+	niFieldParallelism    = "read_parallelism"
+	niFieldMemory         = "read_memory"
+	niFieldAuth           = "auth"
+	niFieldAuthBearer     = "bearer"
+	niFieldTLS            = "tls"
+	niFieldHeaders        = "headers"
+	niFieldRequestTimeout = "request_timeout"
+	niFieldMaxRetries     = "max_retries"
+	niFieldStorage        = "storage"
+	niFieldStorageS3      = "aws_s3"
+	niFieldStorageLocal   = "local_root"
+	niFieldBatching       = "batching"
+	niFieldRateLimit      = "rate_limit"
+)
+
+// Fields of storage.aws_s3, named as in the object store components that users
+// of Benthos know.
+const (
+	s3FieldRegion      = "region"
+	s3FieldEndpoint    = "endpoint"
+	s3FieldPathStyle   = "force_path_style_urls"
+	s3FieldCredentials = "credentials"
+	s3FieldProfile     = "profile"
+	s3FieldID          = "id"
+	s3FieldSecret      = "secret"
+	s3FieldToken       = "token"
+	s3FieldEC2Role     = "from_ec2_role"
+	s3FieldRole        = "role"
+	s3FieldExternalID  = "role_external_id"
+)
+
+const inputDescription = `
+Follows one table on one branch or tag. By default every poll delivers the whole table. With ` + "`incremental_by_snapshot: true`" + ` each
+poll delivers only the snapshots that were committed since the last one, in the order of the table's history, and the place is kept in a
+cache resource. The place moves only when the output has acknowledged, so that after a crash rows may come twice, but none is lost.
+
+### Metadata
+
+Every message carries:
+
+- ` + "`snapshot_id`" + ` (a string, as it exceeds 2^53), ` + "`snapshot_sequence`" + `, ` + "`schema_id`" + `, ` + "`table_uuid`" + `
+- ` + "`namespace`" + `, ` + "`table`" + `, ` + "`branch`" + `, ` + "`commit_hash`" + `, ` + "`commit_ts_ms`" + `
+- ` + "`operation`" + `: ` + "`read`" + ` for the rows of a table scan, ` + "`insert`" + ` for rows that a snapshot added
+- ` + "`schema`" + `: the row's schema in Benthos's common form
+- ` + "`step`" + `: ordinal of the step of the history, ` + "`first_row`" + `: ordinal in the step of the batch's first row, ` + "`snapshot_last`" + `: true on a
+  step's last batch
+- ` + "`rows`" + `: number of rows in the message, where the format holds several
+`
+
+func inputSpec() *service.ConfigSpec {
+	spec := service.NewConfigSpec().
+		Stable().
+		Categories("Services").
+		Summary("Follows an Apache Iceberg table on a branch of Project Nessie, snapshot by snapshot.").
+		Description(inputDescription).
+		LintRule(inputLintRule)
+	for _, fields := range [][]*service.ConfigField{
+		tableFields(), startFields(), checkpointFields(), policyFields(), readFields(), connectionFields(),
+	} {
+		spec = spec.Fields(fields...)
+	}
+	for _, e := range inputExamples {
+		spec = spec.Example(e.title, e.summary, e.config)
+	}
+	return spec
+}
+
+func tableFields() []*service.ConfigField {
+	return []*service.ConfigField{
+		service.NewStringField(niFieldBaseURL).
+			Description("Root URL of the Nessie server. `/api/v2` is appended unless it is already there. User information in the URL is refused: use `auth`.").
+			Example("http://localhost:19120"),
+		service.NewStringField(niFieldBranch).
+			Description("Branch or tag to read, or `name@hash` for one fixed commit. A tag is looked up again at each poll, as it can be assigned elsewhere.").
+			Default("main").Example("main").Example("v1.0").Example("main@2e1cfa82b035c26cbbbdae632cea070514eb8b773f616aaeaf668e2f0be8f10d"),
+		service.NewStringField(niFieldNamespace).
+			Description("Namespace of the table, levels joined by dots. A level that holds a dot is put in double quotes.").
+			Example("sales").Example(`a."b.c"`),
+		service.NewStringField(niFieldTable).
+			Description("Name of the table, taken verbatim."),
+		service.NewStringListField(niFieldColumns).
+			Description("Columns to read, by name, nested fields with dots. They come in table order. Empty reads all.").
+			Default([]any{}).Example([]any{"id", "customer.name"}),
+		service.NewDurationField(niFieldPollInterval).
+			Description("Time between two looks at the branch. `0s` reads what is there, delivers it and ends the input.").
+			Default("10s"),
+		service.NewBoolField(niFieldIncremental).
+			Description("Deliver only new snapshots. When false, every poll delivers the whole table again, without a checkpoint; the next scan starts `poll_interval` after the last was wholly acknowledged.").
+			Default(false),
+	}
+}
+
+func startFields() []*service.ConfigField {
+	return []*service.ConfigField{
+		service.NewStringField(niFieldStartSnapshot).
+			Description("First snapshot to deliver (inclusive) when there is no checkpoint: an unsigned integer as a string. Needs `incremental_by_snapshot`.").
+			Default("").Example("6302345123451234512"),
+		service.NewStringAnnotatedEnumField(niFieldStartFrom, map[string]string{
+			startFromTableScan: "The table as it is now, then every later snapshot.",
+			startFromEarliest:  "The oldest state that can be found and read, then every snapshot after it. From the table's first snapshot on this is every snapshot.",
+			startFromLatest:    "Only snapshots that come after the first look at the table. The place is stored at once.",
+		}).
+			Description("Where to begin when there is neither a checkpoint nor `start_snapshot_id`. Needs `incremental_by_snapshot`.").
+			Default(startFromTableScan),
+	}
+}
+
+func checkpointFields() []*service.ConfigField {
+	return []*service.ConfigField{
+		service.NewBoolField(niFieldCheckpoints).
+			Description("Keep the place in `checkpoint_cache`. When false, progress lives as long as the process.").
+			Default(true),
+		service.NewStringField(niFieldCache).
+			Description("Label of the cache resource that holds the checkpoint. Required with checkpoints. Use a cache that survives a crash, such as `nessie_durable_file`.").
+			Default(""),
+		service.NewStringField(niFieldCacheKey).
+			Description("Key of the checkpoint in the cache. Unset, it is derived from server, branch, namespace and table. Two inputs must not share a key.").
+			Default("").Advanced(),
+		service.NewIntField(niFieldLimit).
+			Description("Most rows in flight, that is delivered and not yet acknowledged. A larger batch goes alone. `1` means one batch at a time, which keeps order through retries. Bytes in flight are bounded by `read_memory`.").
+			Default(65536).Advanced(),
+		service.NewDurationField(niFieldWriteTimeout).
+			Description("Bounds each write of the checkpoint, and all of closing the input. Keep it below `shutdown_timeout`.").
+			Default("10s").Advanced(),
+	}
+}
+
+func policyFields() []*service.ConfigField {
+	return []*service.ConfigField{
+		service.NewStringAnnotatedEnumField(niFieldOnOverwrite, map[string]string{
+			onRemovedFail: "Stop at the snapshot with an error.",
+			onRemovedSkip: "Go past the snapshot: neither its added nor its removed rows are delivered.",
+		}).
+			Description("What to do with a snapshot that replaces rows (adds some and removes some).").
+			Default(onRemovedFail),
+		service.NewStringAnnotatedEnumField(niFieldOnDelete, map[string]string{
+			onRemovedFail: "Stop at the snapshot with an error.",
+			onRemovedSkip: "Go past the snapshot.",
+		}).
+			Description("What to do with a snapshot that only removes rows.").
+			Default(onRemovedFail),
+		service.NewStringAnnotatedEnumField(niFieldOnLostLineage, map[string]string{
+			onLostStart:     "Go on from `start_snapshot_id` if it is set and reachable, else from the head without its backlog. What is skipped is counted in a warning.",
+			onLostAncestor:  "Deliver every snapshot after the newest common ancestor of the checkpoint and the head.",
+			onLostTableScan: "Deliver the whole table again, then follow it.",
+			onLostFail:      "Stop with an error.",
+		}).
+			Description("What to do when the head is not a proved descendant of the checkpoint: the branch was reset, rolled back or replaced.").
+			Default(onLostStart),
+		service.NewStringAnnotatedEnumField(niFieldOnReplaced, map[string]string{
+			onReplacedFail:    "Stop with an error.",
+			onReplacedRestart: "Begin again as on a first run.",
+		}).
+			Description("What to do when another table (another content id or table UUID) stands under the configured name.").
+			Default(onReplacedFail),
+	}
+}
+
+func readFields() []*service.ConfigField {
+	return []*service.ConfigField{
+		service.NewStringAnnotatedEnumField(niFieldFormat, map[string]string{
+			formatJSON:   "One message a row, a JSON object.",
+			formatNDJSON: "One message a batch, a JSON object a line.",
+			formatArrow:  "One message a batch, an Arrow IPC stream.",
+		}).
+			Description("Form of the messages.").
+			Default(formatJSON),
+		service.NewIntField(niFieldBatchRows).
+			Description("Most rows in one batch.").
+			Default(4096).Advanced(),
+		service.NewStringField(niFieldBatchBytes).
+			Description("A batch also ends when its encoded rows reach this size. A single larger row goes alone.").
+			Default("8MiB").Advanced(),
+		service.NewIntField(niFieldParallelism).
+			Description("Files read at once. `0` means as many as there are cores.").
+			Default(0).Advanced(),
+		service.NewStringField(niFieldMemory).
+			Description("Bounds the bytes that are read ahead, and the bytes in flight. One batch is always allowed.").
+			Default("256MiB").Advanced(),
+		service.NewAutoRetryNacksToggleField(),
+		service.NewBatchPolicyField(niFieldBatching).
+			Description("When set, batches are made by this policy instead of `batch_rows` and `batch_bytes`. A batch never mixes snapshots: it is always flushed at the end of a step. Only with `format: json`.").
+			Advanced(),
+	}
+}
+
+func connectionFields() []*service.ConfigField {
+	return []*service.ConfigField{
+		service.NewObjectField(niFieldAuth,
+			service.NewStringField(niFieldAuthBearer).
+				Description("A bearer token.").Default("").Secret(),
+		).Description("How to authenticate at the Nessie server. Empty: not at all.").Optional(),
+		service.NewTLSField(niFieldTLS).Description("TLS settings of the connection to the Nessie server.").Advanced(),
+		service.NewStringMapField(niFieldHeaders).
+			Description("Headers to send with every request to the Nessie server. Their values are never logged.").
+			Default(map[string]any{}).Secret().Advanced(),
+		service.NewDurationField(niFieldRequestTimeout).
+			Description("Bounds one attempt of a request to the Nessie server.").
+			Default("30s").Advanced(),
+		service.NewIntField(niFieldMaxRetries).
+			Description("How often a request to the Nessie server is repeated after a network error, a 429 or a 5xx answer, with growing random waits. `Retry-After` is obeyed.").
+			Default(3).Advanced(),
+		service.NewStringField(niFieldRateLimit).
+			Description("A rate limit resource, asked once for each request to the Nessie server, retries and redirects included.").
+			Default("").Advanced(),
+		storageField(),
+	}
+}
+
+func storageField() *service.ConfigField {
+	s3 := service.NewObjectField(niFieldStorageS3,
+		service.NewStringField(s3FieldRegion).Description("The region of the buckets.").Default(""),
+		service.NewStringField(s3FieldEndpoint).Description("A custom endpoint of an S3 compatible store.").Default("").Example("http://localhost:9000"),
+		service.NewBoolField(s3FieldPathStyle).Description("Address buckets by path instead of by host name. Needed by many S3 compatible stores.").Default(false),
+		service.NewObjectField(s3FieldCredentials,
+			service.NewStringField(s3FieldProfile).Description("A profile of the shared AWS configuration files.").Default(""),
+			service.NewStringField(s3FieldID).Description("The access key id.").Default("").Secret(),
+			service.NewStringField(s3FieldSecret).Description("The secret access key.").Default("").Secret(),
+			service.NewStringField(s3FieldToken).Description("A session token, required with short-lived credentials.").Default("").Secret(),
+			service.NewBoolField(s3FieldEC2Role).Description("Use the role of the EC2 instance.").Default(false),
+			service.NewStringField(s3FieldRole).Description("ARN of a role to assume.").Default(""),
+			service.NewStringField(s3FieldExternalID).Description("External id for assuming the role.").Default("").Secret(),
+		).Description("Empty: the environment, shared files and instance roles, as the AWS tools look for them.").Optional(),
+	).Description("Files at `s3://`, `s3a://` and `s3n://` locations.").Optional()
+	return service.NewObjectField(niFieldStorage,
+		s3,
+		service.NewStringField(niFieldStorageLocal).
+			Description("Only below this folder may `file:` locations be read. Unset, they are refused.").
+			Default("").Example("/data/warehouse"),
+	).Description("How to reach the table's files.").Optional()
+}

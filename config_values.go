@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nessie
+
+// Values of the enumerated fields.
+const (
+	startFromTableScan = "table_scan"
+	startFromEarliest  = "earliest"
+	startFromLatest    = "latest"
+
+	onRemovedFail = "fail"
+	onRemovedSkip = "skip"
+
+	onLostStart     = "start"
+	onLostAncestor  = "ancestor"
+	onLostTableScan = "table_scan"
+	onLostFail      = "fail"
+
+	onReplacedFail    = "fail"
+	onReplacedRestart = "restart"
+
+	formatJSON   = "json"
+	formatNDJSON = "ndjson"
+	formatArrow  = "arrow"
+)
+
+// inputLintRule refuses combinations that cannot mean what they say. The
+// constructor holds the same rules for configurations that were never linted.
+const inputLintRule = `
+let incremental = this.incremental_by_snapshot.or(false).string() == "true"
+let checkpoints = this.snapshot_checkpoints.or(true).string() == "true"
+let needs = ["checkpoint_cache", "checkpoint_cache_key", "checkpoint_write_timeout", "snapshot_checkpoints", "start_snapshot_id", "start_from", "on_lost_lineage", "on_table_replaced", "on_overwrite", "on_delete"]
+let set = this.keys()
+root = [
+  if !$incremental {
+    $needs.filter(f -> $set.contains(f)).map_each(f -> "field " + f + " needs incremental_by_snapshot: true")
+  },
+  if $incremental && $checkpoints && this.checkpoint_cache.or("") == "" {
+    "field checkpoint_cache is required: name a cache resource, or set snapshot_checkpoints: false to keep progress only as long as the process lives"
+  },
+  if $incremental && !$checkpoints && this.checkpoint_cache.or("") != "" {
+    "field checkpoint_cache has no effect with snapshot_checkpoints: false"
+  },
+  if this.base_url.or("").re_match("^[a-zA-Z]+://[^/]*@") {
+    "field base_url must not hold user information: use auth"
+  },
+  if this.batching.or({}).keys().length() > 0 && this.format.or("json") != "json" {
+    "field batching needs format: json"
+  },
+].flatten().filter(l -> l != null && l != deleted())
+`
+
+type example struct{ title, summary, config string }
+
+var inputExamples = []example{
+	{
+		"New rows to a webhook",
+		"Delivers every new snapshot's rows once they are committed, and remembers where it stands in a folder that survives a crash.",
+		`
+input:
+  nessie:
+    base_url: http://localhost:19120
+    namespace: sales
+    table: orders
+    incremental_by_snapshot: true
+    checkpoint_cache: progress
+    storage:
+      aws_s3:
+        region: us-east-1
+
+output:
+  http_client:
+    url: http://localhost:8080/orders
+    verb: POST
+
+cache_resources:
+  - label: progress
+    nessie_durable_file:
+      directory: ./progress
+`,
+	},
+	{
+		"A table to a file, once",
+		"Reads the table as it is on a tag and ends.",
+		`
+input:
+  nessie:
+    base_url: http://localhost:19120
+    branch: v1.0
+    namespace: sales
+    table: orders
+    poll_interval: 0s
+    storage:
+      local_root: /data/warehouse
+
+output:
+  file:
+    path: ./orders.jsonl
+    codec: lines
+`,
+	},
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nessie
+
+import (
+	"strconv"
+
+	"github.com/apache/iceberg-go"
+	"github.com/redpanda-data/benthos/v4/public/schema"
+	"github.com/redpanda-data/benthos/v4/public/service"
+
+	"github.com/rpk-nessie/rpk-nessie/scan"
+)
+
+// Metadata keys of every message. No other file names one.
+const (
+	metaSnapshotID       = "snapshot_id"
+	metaSnapshotSequence = "snapshot_sequence"
+	metaNamespace        = "namespace"
+	metaTable            = "table"
+	metaOperation        = "operation"
+	metaBranch           = "branch"
+	metaCommitHash       = "commit_hash"
+	metaCommitTime       = "commit_ts_ms"
+	metaSchemaID         = "schema_id"
+	metaTableUUID        = "table_uuid"
+	metaSchema           = "schema"
+	metaStep             = "step"
+	metaFirstRow         = "first_row"
+	metaSnapshotLast     = "snapshot_last"
+	metaRows             = "rows"
+)
+
+// stepMessage makes the messages of one step. What all of them share stands
+// once in a base message; copies share its metadata until somebody writes to
+// theirs.
+type stepMessage struct {
+	base *service.Message
+	// perRow is false where a message holds several rows and counts them.
+	perRow bool
+}
+
+func newStepMessage(conf *Config, s *step, rows *iceberg.Schema) *stepMessage {
+	base := service.NewMessage(nil)
+	base.MetaSetMut(metaSnapshotID, strconv.FormatInt(s.After.SnapshotID, 10))
+	base.MetaSetMut(metaSnapshotSequence, s.After.Sequence)
+	base.MetaSetMut(metaNamespace, conf.Namespace)
+	base.MetaSetMut(metaTable, conf.Key[len(conf.Key)-1])
+	base.MetaSetMut(metaBranch, conf.Ref.String())
+	base.MetaSetMut(metaCommitHash, s.Commit.Hash)
+	base.MetaSetMut(metaCommitTime, s.Commit.TimeMs)
+	base.MetaSetMut(metaSchemaID, rows.ID)
+	base.MetaSetMut(metaTableUUID, s.After.TableUUID)
+	common := commonSchema(conf.Key[len(conf.Key)-1], rows)
+	base.MetaSetMut(metaSchema, common.ToAny())
+	base.MetaSetMut(metaStep, s.Ordinal)
+	return &stepMessage{base: base, perRow: conf.Format == formatJSON}
+}
+
+// batch makes the messages of one batch. They own the batch's bytes, which
+// nobody else writes to or reads again.
+func (m *stepMessage) batch(b scan.Batch) service.MessageBatch {
+	base := m.base.Copy()
+	base.MetaSetMut(metaOperation, b.Operation)
+	base.MetaSetMut(metaFirstRow, b.First)
+	base.MetaSetMut(metaSnapshotLast, b.Last)
+	if !m.perRow {
+		base.MetaSetMut(metaRows, b.Rows)
+	}
+	out := make(service.MessageBatch, len(b.Messages))
+	for i, body := range b.Messages {
+		msg := base.Copy()
+		msg.SetBytes(body)
+		out[i] = msg
+	}
+	return out
+}
+
+// commonSchema is the schema of a row in Benthos's common form. Types that the
+// form does not know are named by what their JSON is.
+func commonSchema(name string, s *iceberg.Schema) schema.Common {
+	c := schema.Common{Name: name, Type: schema.Object}
+	for _, f := range s.Fields() {
+		c.Children = append(c.Children, commonField(f.Name, f.Type, !f.Required))
+	}
+	return c
+}
+
+func commonField(name string, t iceberg.Type, optional bool) schema.Common {
+	c := schema.Common{Name: name, Optional: optional}
+	switch t := t.(type) {
+	case iceberg.BooleanType:
+		c.Type = schema.Boolean
+	case iceberg.Int32Type:
+		c.Type = schema.Int32
+	case iceberg.Int64Type:
+		c.Type = schema.Int64
+	case iceberg.Float32Type:
+		c.Type = schema.Float32
+	case iceberg.Float64Type:
+		c.Type = schema.Float64
+	case *iceberg.StructType:
+		c.Type = schema.Object
+		for _, f := range t.FieldList {
+			c.Children = append(c.Children, commonField(f.Name, f.Type, !f.Required))
+		}
+	case *iceberg.ListType:
+		c.Type = schema.Array
+		c.Children = []schema.Common{commonField("", t.Element, !t.ElementRequired)}
+	case *iceberg.MapType:
+		return commonMap(c, t)
+	case iceberg.UnknownType:
+		c.Type, c.Optional = schema.Null, true
+	default:
+		c.Type = schema.String
+	}
+	return c
+}
+
+// commonMap follows the JSON: an object where the keys are strings, otherwise
+// a list of keys with their values.
+func commonMap(c schema.Common, t *iceberg.MapType) schema.Common {
+	value := commonField("", t.ValueType, !t.ValueRequired)
+	if _, ok := t.KeyType.(iceberg.StringType); ok {
+		c.Type, c.Children = schema.Map, []schema.Common{value}
+		return c
+	}
+	value.Name = "value"
+	c.Type = schema.Array
+	c.Children = []schema.Common{{
+		Type:     schema.Object,
+		Children: []schema.Common{commonField("key", t.KeyType, false), value},
+	}}
+	return c
+}

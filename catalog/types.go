@@ -9,8 +9,11 @@ import "time"
 // NoSnapshot is the snapshot id of a table that holds no snapshot. That is a state of a table like any other.
 const NoSnapshot int64 = -1
 
-// ContentTypeIceberg is the content type of an Iceberg table; no other type can be read.
-const ContentTypeIceberg = "ICEBERG_TABLE"
+// Content types of Nessie. Of these only an Iceberg table can be read.
+const (
+	ContentTypeIceberg   = "ICEBERG_TABLE"
+	ContentTypeNamespace = "NAMESPACE"
+)
 
 // Key names a content: the levels of its namespace, then its own name. A Key is not changed once it was made, so that
 // it can be shared between goroutines.
@@ -74,8 +77,8 @@ type Operation struct {
 }
 
 // Commit is one entry of the commit log. Time is the server's commit time in UTC. Parents[0] is the parent on the
-// first-parent log and the rest are merge parents; it is empty at the root. Operations hold all that the commit
-// changed, or what a query's keys left of it.
+// first-parent log and the rest are merge parents; the first commit's parent is the server's NoAncestorHash, which has
+// an empty log. Operations hold all that the commit changed.
 type Commit struct {
 	Hash       string
 	Time       time.Time
@@ -91,7 +94,8 @@ type Entry struct {
 	Content Content
 }
 
-// ServerConfig is what the server says of itself. SpecVersion is empty for servers that name none.
+// ServerConfig is what the server says of itself. SpecVersion is empty for servers that name none. NoAncestorHash is
+// where a branch is that never got a commit.
 type ServerConfig struct {
 	DefaultBranch  string
 	MinAPIVersion  int

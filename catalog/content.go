@@ -127,6 +127,8 @@ type entriesPage struct {
 	} `json:"entries"`
 }
 
+func (p entriesPage) listed() bool { return p.Entries != nil }
+
 func (c *Client) entries(ctx context.Context, ref Ref, q EntriesQuery) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		req, err := c.entriesRequest(ctx, ref, q)

@@ -112,6 +112,8 @@ type logPage struct {
 	LogEntries []logEntry `json:"logEntries"`
 }
 
+func (p logPage) listed() bool { return p.LogEntries != nil }
+
 type logEntry struct {
 	CommitMeta struct {
 		Hash               string    `json:"hash"`

@@ -95,14 +95,10 @@ func (c *Client) reference(ctx context.Context, name string) (Reference, error) 
 // References goes through all branches and tags, a page at a time, in the server's order. An error is yielded once and
 // ends it.
 func (c *Client) References(ctx context.Context) iter.Seq2[Reference, error] {
-	type page struct {
-		paging
-		References []referenceJSON `json:"references"`
-	}
 	return func(yield func(Reference, error) bool) {
 		query := url.Values{"fetch": {"MINIMAL"}, "max-records": {"250"}}
 		req := request{call: "references", method: http.MethodGet, path: "/trees", query: query}
-		for answer, err := range pages[page](ctx, c, req, nil) {
+		for answer, err := range pages[referencesPage](ctx, c, req, nil) {
 			if err != nil {
 				yield(Reference{}, fmt.Errorf("listing references: %w", err))
 				return
@@ -115,6 +111,13 @@ func (c *Client) References(ctx context.Context) iter.Seq2[Reference, error] {
 		}
 	}
 }
+
+type referencesPage struct {
+	paging
+	References []referenceJSON `json:"references"`
+}
+
+func (p referencesPage) listed() bool { return p.References != nil }
 
 // CreateReference makes a branch or tag that points to a commit. ErrConflict if the name is taken.
 func (c *Client) CreateReference(ctx context.Context, kind ReferenceType, name string, at Ref) (Reference, error) {
@@ -168,9 +171,16 @@ type paging struct {
 
 func (p paging) next() (string, bool) { return p.Token, p.HasMore }
 
+// page is one answer of a listing. Nessie writes an empty list as one: without a list it is not Nessie's answer, and
+// must not pass for the end.
+type page interface {
+	next() (token string, more bool)
+	listed() bool
+}
+
 // pages asks for one page after the other, each only when the one before was consumed. grow, where given, says how
 // many records the n-th page (from 0) asks for; else the query does.
-func pages[P interface{ next() (string, bool) }](ctx context.Context, c *Client, req request, grow func(n int) int) iter.Seq2[P, error] {
+func pages[P page](ctx context.Context, c *Client, req request, grow func(n int) int) iter.Seq2[P, error] {
 	return func(yield func(P, error) bool) {
 		for n, token := 0, ""; ; n++ {
 			if grow != nil {
@@ -179,17 +189,21 @@ func pages[P interface{ next() (string, bool) }](ctx context.Context, c *Client,
 			if token != "" {
 				req.query.Set("page-token", token)
 			}
-			var page P
-			if err := c.do(ctx, req, &page); err != nil {
-				yield(page, err)
+			var answer P
+			if err := c.do(ctx, req, &answer); err != nil {
+				yield(answer, err)
 				return
 			}
-			next, more := page.next()
+			if !answer.listed() {
+				yield(answer, c.notNessie(req, "the answer holds no list"))
+				return
+			}
+			next, more := answer.next()
 			if more && (next == "" || next == token) {
-				yield(page, c.notNessie(req, "the answer has more pages and no token that leads to them"))
+				yield(answer, c.notNessie(req, "the answer has more pages and no token that leads to them"))
 				return
 			}
-			if !yield(page, nil) || !more {
+			if !yield(answer, nil) || !more {
 				return
 			}
 			token = next

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scan
+
+import (
+	"fmt"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/iceberg-go"
+	"github.com/apache/iceberg-go/table"
+)
+
+// assembler joins pieces into batches: small ones, of many small files, share a batch; a piece is never split. It holds
+// one batch back, as only the next piece or the end tells whether it is the last.
+type assembler struct {
+	opts      ReadOptions
+	schema    *iceberg.Schema
+	first     int64
+	operation string
+
+	pieces []piece
+	rows   int
+	held   int64
+}
+
+// heldBatch is a batch and the bytes of the flow that it gives back.
+type heldBatch struct {
+	Batch
+	held int64
+}
+
+// add takes the next piece, or none at the end. It returns the batch that is full with it, if one is.
+func (a *assembler) add(p piece, end bool) (batch heldBatch, full bool, err error) {
+	if end || (a.rows > 0 && (a.rows+p.rows > a.opts.BatchRows || a.held+p.held > a.opts.BatchBytes)) {
+		if full = a.rows > 0; full {
+			batch, err = a.take(end)
+		}
+	}
+	if !end {
+		a.pieces = append(a.pieces, p)
+		a.rows += p.rows
+		a.held += p.held
+	}
+	return batch, full && err == nil, err
+}
+
+// take makes a batch of the pieces.
+func (a *assembler) take(last bool) (heldBatch, error) {
+	b := heldBatch{held: a.held, Batch: Batch{First: a.first, Rows: a.rows, Operation: a.operation, Last: last}}
+	var err error
+	if b.Messages, err = a.messages(); err != nil {
+		return heldBatch{}, err
+	}
+	for _, m := range b.Messages {
+		b.Bytes += int64(len(m))
+	}
+	a.first += int64(a.rows)
+	a.drop()
+	return b, nil
+}
+
+func (a *assembler) messages() ([][]byte, error) {
+	switch {
+	case a.opts.Format == FormatArrow:
+		body, err := a.arrowStream()
+		return [][]byte{body}, err
+	case a.opts.Format == FormatNDJSON && len(a.pieces) == 1:
+		return [][]byte{a.pieces[0].body}, nil
+	case a.opts.Format == FormatNDJSON:
+		body := make([]byte, 0, a.held)
+		for _, p := range a.pieces {
+			body = append(body, p.body...)
+		}
+		return [][]byte{body}, nil
+	case len(a.pieces) == 1:
+		return a.pieces[0].messages, nil
+	}
+	messages := make([][]byte, 0, a.rows)
+	for _, p := range a.pieces {
+		messages = append(messages, p.messages...)
+	}
+	return messages, nil
+}
+
+// arrowStream writes the records under one schema: field metadata and nullability can differ from file to file.
+func (a *assembler) arrowStream() ([]byte, error) {
+	schema, err := table.SchemaToArrowSchema(a.schema, nil, false, false)
+	if err != nil {
+		return nil, fmt.Errorf("making the Arrow schema: %w", err)
+	}
+	var records []arrow.RecordBatch
+	defer func() { piece{records: records}.drop() }()
+	for _, p := range a.pieces {
+		for _, r := range p.records {
+			for i, column := range r.Columns() {
+				if want := schema.Field(i).Type; !arrow.TypeEqual(column.DataType(), want) {
+					return nil, fmt.Errorf("column %s has Arrow type %s instead of %s", schema.Field(i).Name, column.DataType(), want)
+				}
+			}
+			records = append(records, array.NewRecordBatch(schema, r.Columns(), r.NumRows()))
+		}
+	}
+	return EncodeArrowStream(schema, records)
+}
+
+// drop forgets the pieces.
+func (a *assembler) drop() {
+	for _, p := range a.pieces {
+		p.drop()
+	}
+	a.pieces, a.rows, a.held = a.pieces[:0], 0, 0
+}

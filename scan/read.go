@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scan
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"runtime"
+)
+
+// Format is the form of a batch's messages.
+type Format string
+
+// The formats of Batch.Messages.
+const (
+	FormatJSON   Format = "json"   // one JSON object a row, one message a row
+	FormatNDJSON Format = "ndjson" // one message a batch: a JSON object and a newline for each row
+	FormatArrow  Format = "arrow"  // one message a batch: an Arrow IPC stream
+)
+
+// The operations of Batch.Operation.
+const (
+	OperationRead   = "read"   // a row of a table scan
+	OperationInsert = "insert" // a row that the step adds
+)
+
+// ReadOptions say how to read a plan. The zero value of a field stands for its default.
+type ReadOptions struct {
+	From   int64  // ordinal of the first row to deliver, 0 ≤ From ≤ the number of rows
+	Format Format // json
+	// BatchRows is the most rows in a batch (4096), and BatchBytes the most bytes of its messages (8 MiB); a row that is
+	// larger goes alone. Neither changes which rows come or their order.
+	BatchRows  int
+	BatchBytes int64
+	// Parallelism is how many files are decoded and encoded at once (GOMAXPROCS).
+	Parallelism int
+	// Memory bounds, in bytes, what is decoded or encoded and not yet taken by the consumer (256 MiB). The file that the
+	// consumer waits for may always go on, so that a bound below one row group slows reading and does not stop it.
+	Memory int64
+}
+
+func (o ReadOptions) withDefaults() ReadOptions {
+	o.Format = cmp.Or(o.Format, FormatJSON)
+	o.BatchRows = cmp.Or(max(o.BatchRows, 0), 4096)
+	o.BatchBytes = cmp.Or(max(o.BatchBytes, 0), 8<<20)
+	o.Parallelism = cmp.Or(max(o.Parallelism, 0), runtime.GOMAXPROCS(0))
+	o.Memory = cmp.Or(max(o.Memory, 0), 256<<20)
+	return o
+}
+
+// Batch is consecutive rows of a plan. Its messages belong to the receiver: their bytes are never written to again by the
+// reader, and appending to one does not touch the next.
+type Batch struct {
+	First     int64 // ordinal of the first row in the plan
+	Rows      int
+	Messages  [][]byte // json: one a row; ndjson, arrow: one
+	Bytes     int64    // of all messages
+	Operation string
+	Last      bool // the plan has no rows after these
+}
+
+// Read yields the plan's rows from opts.From on, in one order that depends on nothing but the plan: the ordinals of rows
+// are the same whatever the options. A batch is held back until it is known whether it is the last. Nothing is yielded
+// when there are no rows, and an error ends the sequence; rows before it that are not yet yielded are then not delivered.
+//
+// Files are read ahead on goroutines of their own, which have ended when the loop ends, also when the consumer breaks out
+// or ctx ends (the error is then its cause). Errors: *MissingFileError, *CorruptFileError, *UnsupportedError, or storage's
+// own wrapped with the file's name.
+func (p *Plan) Read(ctx context.Context, opts ReadOptions) iter.Seq2[Batch, error] {
+	opts = opts.withDefaults()
+	return func(yield func(Batch, error) bool) {
+		if err := p.deliver(ctx, opts, func(b Batch) bool { return yield(b, nil) }); err != nil {
+			yield(Batch{}, fmt.Errorf("reading snapshot %d: %w", p.after.SnapshotID, err))
+		}
+	}
+}
+
+// deliver is Read until the end, an error, or the consumer's false, which is no error.
+func (p *Plan) deliver(ctx context.Context, opts ReadOptions, yield func(Batch) bool) error {
+	if err := p.refuseUnsupported(); err != nil {
+		return err
+	}
+	start, skip, err := p.seek(ctx, opts.From)
+	if err != nil {
+		return err
+	}
+	flow, stop, err := p.start(ctx, opts, start, skip)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	a := assembler{opts: opts, schema: p.Schema, first: opts.From, operation: OperationInsert}
+	defer a.drop()
+	if p.Kind == KindTableScan {
+		a.operation = OperationRead
+	}
+	for {
+		piece, ok, err := flow.next()
+		if err != nil {
+			return err
+		}
+		batch, full, err := a.add(piece, !ok)
+		if err != nil {
+			return err
+		}
+		if full {
+			flow.release(batch.held)
+			if !yield(batch.Batch) {
+				return nil
+			}
+		}
+		if !ok {
+			return nil
+		}
+	}
+}
+
+// seek finds the task that holds row ordinal from, and how many of its rows come before. Files without deletes are
+// skipped by their record count; the others have to be counted.
+func (p *Plan) seek(ctx context.Context, from int64) (task int, skip int64, err error) {
+	for i, t := range p.Tasks {
+		if from == 0 {
+			return i, 0, nil
+		}
+		rows := t.Rows()
+		if rows < 0 {
+			if rows, err = p.count(ctx, t); err != nil {
+				return 0, 0, err
+			}
+		}
+		if from < rows {
+			return i, from, nil
+		}
+		from -= rows
+	}
+	if from > 0 {
+		return 0, 0, fmt.Errorf("the plan ends %d rows before the row to resume at", from)
+	}
+	return len(p.Tasks), 0, nil
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scan
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/apache/iceberg-go"
+)
+
+// snapshot plans what the snapshot After did to its proved parent, from the manifests that it added. Manifests of other
+// snapshots stay closed, but for delete manifests that can match a file which was added again with an older data sequence
+// number, and for what verifying a replace needs.
+func (p *planner) snapshot(ctx context.Context, plan *Plan) error {
+	after := p.after()
+	manifests, err := after.manifests(ctx)
+	if err != nil {
+		return err
+	}
+	id := p.step.After.SnapshotID
+	var own, deletesOfOthers []iceberg.ManifestFile
+	for _, m := range manifests {
+		isDelete := m.ManifestContent() == iceberg.ManifestContentDeletes
+		switch {
+		case m.SnapshotID() == id && (isDelete || mayHaveChanges(m)):
+			own = append(own, m)
+		case m.SnapshotID() != id && isDelete:
+			deletesOfOthers = append(deletesOfOthers, m)
+		}
+	}
+	entries, err := after.entries(ctx, own, func(entry) bool { return true })
+	if err != nil {
+		return err
+	}
+	c := changesOf(entries, id)
+	plan.Kind = c.kind()
+	var again []File // only these can be older than deletes of earlier snapshots
+	for _, f := range c.addedData {
+		if f.Sequence < p.step.After.Sequence {
+			again = append(again, f)
+		}
+	}
+	matching := slices.DeleteFunc(deletesOfOthers, func(m iceberg.ManifestFile) bool {
+		return !deletesMayMatch(m, p.specs(), again)
+	})
+	older, err := after.live(ctx, matching)
+	if err != nil {
+		return err
+	}
+	index, err := newDeleteIndex(append(older, c.liveDeletes...), p.specs())
+	if err != nil {
+		return err
+	}
+	if plan.Tasks, err = index.tasks(c.addedData); err != nil {
+		return err
+	}
+	if p.step.After.Operation == "replace" && plan.Kind != KindEmpty && plan.Kind != KindAppend {
+		return p.verifyReplace(ctx, plan, c)
+	}
+	return nil
+}
+
+// mayHaveChanges is false for a data manifest that only carries files over. A count of -1 is unknown.
+func mayHaveChanges(m iceberg.ManifestFile) bool {
+	return m.AddedDataFiles() != 0 || m.DeletedDataFiles() != 0
+}
+
+// changes are the entries that a snapshot added and deleted, in the manifests that it added.
+type changes struct {
+	addedData, removedData       []File
+	addedDeletes, removedDeletes []File
+	liveDeletes                  []File // added ones, and older ones that were carried over
+}
+
+func changesOf(entries []entry, snapshot int64) changes {
+	var c changes
+	for _, e := range entries {
+		isData := e.Data.ContentType() == iceberg.EntryContentData
+		if !isData && e.live() {
+			c.liveDeletes = append(c.liveDeletes, e.File)
+		}
+		if e.Snapshot != snapshot {
+			continue
+		}
+		switch {
+		case e.status == iceberg.EntryStatusADDED && isData:
+			c.addedData = append(c.addedData, e.File)
+		case e.status == iceberg.EntryStatusADDED:
+			c.addedDeletes = append(c.addedDeletes, e.File)
+		case e.status == iceberg.EntryStatusDELETED && isData:
+			c.removedData = append(c.removedData, e.File)
+		case e.status == iceberg.EntryStatusDELETED:
+			c.removedDeletes = append(c.removedDeletes, e.File)
+		}
+	}
+	return c
+}
+
+// kind classifies by entries alone. Delete files that only went may bring rows back, which no kind but overwrite admits.
+func (c changes) kind() Kind {
+	removes := len(c.removedData) > 0 || len(c.addedDeletes) > 0
+	switch {
+	case len(c.addedData) == 0 && removes:
+		return KindDelete
+	case removes || len(c.removedDeletes) > 0:
+		return KindOverwrite
+	case len(c.addedData) > 0:
+		return KindAppend
+	}
+	return KindEmpty
+}
+
+// verifyReplace trusts that a snapshot called replace changed no row when the removed and the added files hold equally
+// many live rows. Otherwise, and where that can't be told because files are gone, it stays what its entries say.
+func (p *planner) verifyReplace(ctx context.Context, plan *Plan, c changes) error {
+	same, err := p.keepsRows(ctx, plan, c)
+	var missing *MissingFileError
+	if err != nil && !errors.As(err, &missing) {
+		return err
+	}
+	if same {
+		plan.Kind = KindReplace
+		return nil
+	}
+	plan.Kind = KindOverwrite
+	return nil
+}
+
+func (p *planner) keepsRows(ctx context.Context, plan *Plan, c changes) (bool, error) {
+	if len(c.addedDeletes) > 0 && len(c.removedDeletes) == 0 {
+		return false, nil // rewritten deletes take the place of others
+	}
+	added, err := p.countRows(ctx, plan, plan.Tasks)
+	if err != nil {
+		return false, err
+	}
+	removed, err := p.removedRows(ctx, plan, c)
+	return err == nil && added == removed, err
+}
+
+// removedRows counts the live rows that the removed files held before. Their deletes of that time are those that live on
+// from earlier snapshots and those that this snapshot removed.
+func (p *planner) removedRows(ctx context.Context, plan *Plan, c changes) (int64, error) {
+	after := p.after()
+	manifests, err := after.manifests(ctx)
+	if err != nil {
+		return 0, err
+	}
+	_, deleteManifests := split(manifests)
+	var unread []iceberg.ManifestFile
+	for _, m := range deleteManifests {
+		if m.SnapshotID() != p.step.After.SnapshotID && deletesMayMatch(m, p.specs(), c.removedData) {
+			unread = append(unread, m)
+		}
+	}
+	deletes, err := after.live(ctx, unread)
+	if err != nil {
+		return 0, err
+	}
+	for _, f := range c.liveDeletes {
+		if f.Snapshot != p.step.After.SnapshotID {
+			deletes = append(deletes, f)
+		}
+	}
+	index, err := newDeleteIndex(append(deletes, c.removedDeletes...), p.specs())
+	if err != nil {
+		return 0, err
+	}
+	tasks, err := index.tasks(c.removedData)
+	if err != nil {
+		return 0, err
+	}
+	return p.countRows(ctx, plan, tasks)
+}
+
+// countRows adds up the live rows of tasks, reading those that carry deletes.
+func (p *planner) countRows(ctx context.Context, plan *Plan, tasks []Task) (int64, error) {
+	var total int64
+	for _, t := range tasks {
+		rows := t.Rows()
+		if rows < 0 {
+			var err error
+			if rows, err = plan.count(ctx, t); err != nil {
+				return 0, err
+			}
+		}
+		total += rows
+	}
+	return total, nil
+}

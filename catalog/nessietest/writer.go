@@ -253,4 +253,3 @@ func added(meta table.Metadata, known map[int64]bool) []table.Snapshot {
 }
 
 var _ table.CatalogIO = (*publication)(nil)
-

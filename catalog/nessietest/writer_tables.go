@@ -4,6 +4,7 @@ package nessietest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"strconv"
@@ -30,6 +31,9 @@ type TableOptions struct {
 func (w *Writer) Create(ctx context.Context, key catalog.Key, schema *iceberg.Schema, opts TableOptions, steps ...Step) (Written, error) {
 	d, err := w.newTable(key, schema, opts, steps)
 	if err != nil {
+		return Written{}, err
+	}
+	if err := w.ensureNamespace(ctx, key.Namespace()); err != nil {
 		return Written{}, err
 	}
 	return w.apply(ctx, d)
@@ -70,11 +74,15 @@ func (w *Writer) Drop(ctx context.Context, key catalog.Key) (commit string, err 
 	return ref.Hash, nil
 }
 
-// Rename moves the table to another key: a Delete and a Put of one content in one commit.
+// Rename moves the table to another key: a Delete and a Put of one content in one commit, after the commits that make
+// the namespace if it is not there.
 func (w *Writer) Rename(ctx context.Context, from, to catalog.Key) (commit string, err error) {
 	head, err := w.cfg.Catalog.Head(ctx, catalog.Ref{Name: w.cfg.Branch}, from)
 	if err != nil {
 		return "", fmt.Errorf("looking up table %s: %w", from, err)
+	}
+	if err := w.ensureNamespace(ctx, to.Namespace()); err != nil {
+		return "", err
 	}
 	ref, err := w.commit(ctx, "rename", []catalog.Operation{
 		{Type: catalog.Delete, Key: from},
@@ -84,6 +92,25 @@ func (w *Writer) Rename(ctx context.Context, from, to catalog.Key) (commit strin
 		return "", fmt.Errorf("renaming table %s to %s: %w", from, to, err)
 	}
 	return ref.Hash, nil
+}
+
+// ensureNamespace makes the levels of a namespace that do not exist, as Nessie wants them before what lies in them.
+func (w *Writer) ensureNamespace(ctx context.Context, namespace catalog.Key) error {
+	for i := range namespace {
+		level := namespace[:i+1]
+		_, err := w.cfg.Catalog.Head(ctx, catalog.Ref{Name: w.cfg.Branch}, level)
+		if !errors.Is(err, catalog.ErrUnknownContent) {
+			if other := (&catalog.ContentTypeError{}); errors.As(err, &other) {
+				continue // a namespace is no table
+			}
+			return err
+		}
+		put := catalog.Operation{Type: catalog.Put, Key: level, Content: catalog.Content{Type: catalog.ContentTypeNamespace}}
+		if _, err := w.commit(ctx, "create namespace", []catalog.Operation{put}); err != nil {
+			return fmt.Errorf("creating namespace %s: %w", level, err)
+		}
+	}
+	return nil
 }
 
 func (w *Writer) newTable(key catalog.Key, schema *iceberg.Schema, opts TableOptions, steps []Step) (draft, error) {

@@ -5,7 +5,6 @@ package nessietest
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -268,7 +267,7 @@ func TestRenameDropAndCreateAgain(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, first.Content.ID, moved.Content.ID)
 	_, err = w.Table(t.Context(), orders)
-	require.ErrorIs(t, err, errNoTable)
+	require.ErrorIs(t, err, catalog.ErrUnknownContent)
 
 	again, err := w.Recreate(t.Context(), renamed, ordersSchema(), TableOptions{}, Append(row(5, "e")))
 	require.NoError(t, err)
@@ -278,7 +277,7 @@ func TestRenameDropAndCreateAgain(t *testing.T) {
 	_, err = w.Drop(t.Context(), renamed)
 	require.NoError(t, err)
 	_, err = w.Table(t.Context(), renamed)
-	require.ErrorIs(t, err, errNoTable)
+	require.ErrorIs(t, err, catalog.ErrUnknownContent)
 }
 
 func listHeader(t *testing.T, location string) map[string][]byte {
@@ -290,8 +289,6 @@ func listHeader(t *testing.T, location string) map[string][]byte {
 	require.NoError(t, err)
 	return dec.Metadata()
 }
-
-var errNoTable = errors.New("no such table")
 
 // branches is the least catalog that a Writer needs: heads by branch, without a log.
 type branches struct {
@@ -310,7 +307,10 @@ func (b *branches) Reference(_ context.Context, name string) (catalog.Reference,
 func (b *branches) Head(_ context.Context, ref catalog.Ref, key catalog.Key) (catalog.Head, error) {
 	content, ok := b.heads[ref.Name][strings.Join(key, ".")]
 	if !ok {
-		return catalog.Head{}, errNoTable
+		return catalog.Head{}, catalog.ErrUnknownContent
+	}
+	if content.Type != catalog.ContentTypeIceberg {
+		return catalog.Head{}, &catalog.ContentTypeError{Key: key, Type: content.Type}
 	}
 	return catalog.Head{Reference: catalog.Reference{Name: ref.Name}, Content: content}, nil
 }

@@ -84,10 +84,9 @@ var lostWays = []struct {
 	{LostTableScan, "delivers the whole table again", true},
 }
 
-// HoleError is a gap that nothing closes between the place and the head. As an error of its own it means that the head
-// itself can't be read.
+// HoleError is a gap between the place and the head. It is the cause inside a *LostError.
 type HoleError struct {
-	// Place is the snapshot below the hole, Child the oldest one known above it.
+	// Place is the snapshot below the hole, Child the oldest one above it that is known and, as far as was asked, readable.
 	Place, Child int64
 	// Missing is the snapshot that is gone or was not found; NoSnapshot where not even its id is known.
 	Missing int64
@@ -104,7 +103,7 @@ func (e *HoleError) Error() string {
 	case e.Missing == e.Child:
 		fmt.Fprintf(&b, "snapshot %s can't be read", name(e.Missing))
 	case e.Missing == catalog.NoSnapshot:
-		fmt.Fprintf(&b, "the parent of %s is unknown", name(e.Child))
+		b.WriteString("what lies between is unknown")
 	case e.Missing == e.Place:
 		fmt.Fprintf(&b, "the files of %s itself are gone", name(e.Missing))
 	default:

@@ -20,6 +20,9 @@ type loss struct {
 
 // unknownPlace is the loss of a place that neither metadata nor the log knows.
 func (r *resolver) unknownPlace() loss {
+	if r.head.Empty() {
+		return r.emptied()
+	}
 	return loss{
 		verdict: Diverged,
 		reason: fmt.Sprintf("the checkpoint's snapshot %s is neither in the metadata of the head's snapshot %s nor in the branch's log",

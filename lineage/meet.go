@@ -103,7 +103,7 @@ func (r *resolver) meetBelow(ctx context.Context) (meeting, error) {
 	if r.line.end != root {
 		none.above = -1
 	}
-	if r.past == nil {
+	if r.past == nil { // below "no snapshot" there is nothing that the head could have left
 		none.retracted = 0
 		return none, nil
 	}
@@ -113,7 +113,7 @@ func (r *resolver) meetBelow(ctx context.Context) (meeting, error) {
 			return deref(m), err
 		}
 	}
-	if r.past.end == root {
+	if r.line.end == root && r.past.end == root {
 		none.retracted = len(r.past.nodes)
 	}
 	return none, nil

@@ -5,6 +5,7 @@ package lineage
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/rpk-nessie/rpk-nessie/catalog"
 )
@@ -148,6 +149,9 @@ func (r *resolver) acrossHole(ctx context.Context, m meeting) (Resolution, error
 		Place: r.place.State.SnapshotID, Child: r.line.oldest().SnapshotID,
 		Missing: r.line.missing, Why: r.line.why,
 	}
+	if hole.Missing == catalog.NoSnapshot {
+		hole.Why = strings.TrimSuffix(fmt.Sprintf("the parent of snapshot %d can't be told: %s", hole.Child, hole.Why), ": ")
+	}
 	if r.place.Commit == "" {
 		hole.Refused = "the commit of the checkpoint is unknown, so nothing says that the branch still descends from it"
 		return r.lost(ctx, r.stuck(hole, m))
@@ -171,11 +175,11 @@ func (r *resolver) forward(ctx context.Context, nodes []node, hole *HoleError) (
 		return Resolution{}, err
 	}
 	if len(way.steps) == 0 {
-		above := len(nodes)
+		m := meeting{above: len(nodes)}
 		if hole != nil {
-			above = -1
+			m = meeting{above: -1, retracted: -1}
 		}
-		return r.lost(ctx, r.stuck(way.stuck, meeting{above: above}))
+		return r.lost(ctx, r.stuck(way.stuck, m))
 	}
 	res := Resolution{Verdict: Continuous, Steps: way.steps, Reason: way.reason(), Pending: way.pending()}
 	if res.Reason != "" {

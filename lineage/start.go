@@ -209,10 +209,11 @@ func (r *resolver) fromBelow(ctx context.Context, i int, nodes []node, first int
 	if err != nil || base == nil {
 		return passage{}, err
 	}
+	parentFound := i < len(r.line.nodes)-1
 	switch {
-	case first == 0 && base.Empty(), first == 0 && i < len(r.line.nodes)-1:
+	case first == 0 && (base.Empty() || parentFound):
 		return r.pass(ctx, *base, nodes, nil)
-	case first > 0 && !base.Empty():
+	case first > 0 && parentFound:
 		return r.pass(ctx, *base, nodes, &HoleError{
 			Place: base.SnapshotID, Child: nodes[first].state.SnapshotID,
 			Missing: nodes[0].state.SnapshotID, Why: "its manifest list is gone",

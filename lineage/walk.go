@@ -111,10 +111,8 @@ func (l *line) descend(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("finding snapshot %d, the parent of %d: %w", id, child.SnapshotID, err)
 	}
-	if found.OK {
-		if other := otherTable(child, found.State); other != "" {
-			found.OK, found.Why = false, "what has this id is of "+other
-		}
+	if other := otherTable(child, found.State); found.OK && other != "" {
+		found.OK, found.Why = false, "what has this id is of "+other
 	}
 	if !found.OK {
 		l.end, l.missing, l.why = holed, id, found.Why

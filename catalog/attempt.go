@@ -37,15 +37,18 @@ var errAnswerTooLarge = fmt.Errorf("the answer is larger than %d bytes", largest
 func (a *attempts) RoundTrip(req *http.Request) (*http.Response, error) {
 	if a.BeforeAttempt != nil {
 		if err := a.BeforeAttempt(req.Context()); err != nil {
-			if req.Body != nil {
-				req.Body.Close()
-			}
-			return nil, &heldError{err}
+			return notSent(req, &heldError{err})
 		}
 	}
 	ctx, cancel := context.WithTimeout(req.Context(), a.Timeout)
 	defer cancel()
-	resp, err := a.exchange(req.Clone(ctx))
+	sent := req.Clone(ctx)
+	if a.trusts(req.URL) {
+		if err := a.addCredentials(sent); err != nil {
+			return notSent(req, err)
+		}
+	}
+	resp, err := a.exchange(sent)
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) && req.Context().Err() == nil {
 		err = fmt.Errorf("no whole answer within %s", a.Timeout)
 	}
@@ -59,15 +62,15 @@ func (a *attempts) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-func (a *attempts) exchange(req *http.Request) (*http.Response, error) {
-	if a.trusts(req.URL) {
-		if err := a.addCredentials(req); err != nil {
-			if req.Body != nil {
-				req.Body.Close()
-			}
-			return nil, err
-		}
+// notSent closes the body, as a RoundTripper must whatever happens.
+func notSent(req *http.Request, err error) (*http.Response, error) {
+	if req.Body != nil {
+		req.Body.Close()
 	}
+	return nil, err
+}
+
+func (a *attempts) exchange(req *http.Request) (*http.Response, error) {
 	resp, err := a.Transport.RoundTrip(req)
 	if err != nil {
 		return nil, err

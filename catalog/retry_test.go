@@ -232,7 +232,8 @@ func TestTokenErrors(t *testing.T) {
 				asked := 0
 				c := newClient(t, ClientConfig{
 					BaseURL: "http://nessie", MaxRetries: 2, Transport: &script{answers: []func(*http.Request) (*http.Response, error){success}},
-					Token: func(context.Context) (string, error) { asked++; return "", test.err },
+					Token:     func(context.Context) (string, error) { asked++; return "", test.err },
+					OnAttempt: func(string, int) { t.Error("nothing was sent") },
 				})
 				err := readHead(t.Context(), c)
 				require.ErrorIs(t, err, test.sentinel)

@@ -14,16 +14,9 @@ import (
 	"github.com/rpk-nessie/rpk-nessie/catalog"
 )
 
-// Catalog is what a Writer needs of Nessie; *catalog.Client is one.
-type Catalog interface {
-	Reference(ctx context.Context, name string) (catalog.Reference, error)
-	Head(ctx context.Context, ref catalog.Ref, key catalog.Key) (catalog.Head, error)
-	Commit(ctx context.Context, branch catalog.Reference, message string, ops []catalog.Operation) (catalog.Reference, error)
-}
-
 // WriterConfig says where a Writer writes and commits.
 type WriterConfig struct {
-	Catalog Catalog
+	Catalog *catalog.Client
 	// Branch takes the commits; "main" if empty.
 	Branch string
 	// Warehouse is the folder below which each new table gets one of its own: "file:///…" or "s3://bucket/…".
@@ -35,7 +28,7 @@ type WriterConfig struct {
 // Writer creates Iceberg tables and changes them as an engine does that talks to Nessie's native API: iceberg-go writes
 // data files, manifests and a new metadata.json, then one Nessie commit puts the table's new content. Every method reads
 // the head of its branch first, so a Writer holds no state of a table and follows resets and other writers. It is safe
-// for concurrent use as far as its Catalog is; of two writers that race on a table the server refuses one.
+// for concurrent use; of two writers that race on a table the server refuses one.
 type Writer struct {
 	cfg WriterConfig
 	fs  iceio.WriteFileIO

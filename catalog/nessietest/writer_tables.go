@@ -39,13 +39,15 @@ func (w *Writer) Create(ctx context.Context, key catalog.Key, schema *iceberg.Sc
 	return w.apply(ctx, d)
 }
 
-// Recreate drops a table and makes another under its name in one commit. The log shows a single Put whose content id
-// is new, and no Delete.
+// Recreate drops a table and makes another under its name in one commit. Nessie keeps of the two operations a single
+// Put whose content id is new: the log shows no Delete.
 func (w *Writer) Recreate(ctx context.Context, key catalog.Key, schema *iceberg.Schema, opts TableOptions, steps ...Step) (Written, error) {
-	if _, _, err := w.load(ctx, key); err != nil {
+	d, err := w.newTable(key, schema, opts, steps)
+	if err != nil {
 		return Written{}, err
 	}
-	return w.Create(ctx, key, schema, opts, steps...)
+	d.ops = []catalog.Operation{{Type: catalog.Delete, Key: key}}
+	return w.apply(ctx, d)
 }
 
 // Replace is CREATE OR REPLACE TABLE: content id, table uuid, older snapshots and sequence numbers stay, and the next

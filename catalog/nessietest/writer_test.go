@@ -3,7 +3,6 @@
 package nessietest
 
 import (
-	"context"
 	"encoding/json"
 	"io/fs"
 	"os"
@@ -33,7 +32,13 @@ func ordersSchema() *iceberg.Schema {
 
 func newTestWriter(t *testing.T) *Writer {
 	t.Helper()
-	w, err := NewWriter(t.Context(), WriterConfig{Catalog: newBranches(), Warehouse: "file://" + t.TempDir()})
+	server, err := Start(Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, server.Close()) })
+	client, err := catalog.NewClient(catalog.ClientConfig{BaseURL: server.URL})
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
+	w, err := NewWriter(t.Context(), WriterConfig{Catalog: client, Warehouse: "file://" + t.TempDir()})
 	require.NoError(t, err)
 	return w
 }
@@ -256,6 +261,33 @@ func TestRollbackAndExpire(t *testing.T) {
 	assert.Equal(t, []int64{1, 3}, ids(t, w, orders))
 }
 
+func TestWriterOnBranchLeavesMainAlone(t *testing.T) {
+	w := newTestWriter(t)
+	_, err := w.Create(t.Context(), orders, ordersSchema(), TableOptions{}, Append(row(1, "a")))
+	require.NoError(t, err)
+	main, err := w.cfg.Catalog.Reference(t.Context(), "main")
+	require.NoError(t, err)
+	_, err = w.cfg.Catalog.CreateReference(t.Context(), catalog.Branch, "dev", main.Ref())
+	require.NoError(t, err)
+	dev := w.OnBranch("dev")
+	_, err = dev.Append(t.Context(), orders, row(2, "b"))
+	require.NoError(t, err)
+	assert.Equal(t, []int64{1}, ids(t, w, orders))
+	assert.Equal(t, []int64{1, 2}, ids(t, dev, orders))
+}
+
+func TestWriterSeesWhatTheServerKept(t *testing.T) {
+	w := newTestWriter(t)
+	deep := catalog.Key{"shop", "eu.west", "orders"}
+	written, err := w.Create(t.Context(), deep, ordersSchema(), TableOptions{}, Append(row(1, "a")))
+	require.NoError(t, err)
+	head, err := w.cfg.Catalog.Head(t.Context(), catalog.Ref{Name: "main"}, deep)
+	require.NoError(t, err)
+	assert.Equal(t, written.Content, head.Content)
+	assert.Equal(t, written.Commit, head.Reference.Hash)
+	assert.NotEmpty(t, written.Content.ID)
+}
+
 func TestRenameDropAndCreateAgain(t *testing.T) {
 	w := newTestWriter(t)
 	first, err := w.Create(t.Context(), orders, ordersSchema(), TableOptions{}, Append(row(1, "a")))
@@ -273,6 +305,12 @@ func TestRenameDropAndCreateAgain(t *testing.T) {
 	require.NoError(t, err)
 	assert.NotEqual(t, first.Content.ID, again.Content.ID)
 	assert.NotEqual(t, first.Metadata.TableUUID(), again.Metadata.TableUUID())
+	for commit, err := range w.cfg.Catalog.Log(t.Context(), catalog.LogQuery{From: catalog.Ref{Name: "main", Hash: again.Commit}}) {
+		require.NoError(t, err)
+		require.Len(t, commit.Operations, 1)
+		assert.Equal(t, catalog.Put, commit.Operations[0].Type)
+		break
+	}
 	assert.Equal(t, []int64{5}, ids(t, w, renamed))
 	_, err = w.Drop(t.Context(), renamed)
 	require.NoError(t, err)
@@ -288,45 +326,4 @@ func listHeader(t *testing.T, location string) map[string][]byte {
 	dec, err := ocf.NewDecoder(f)
 	require.NoError(t, err)
 	return dec.Metadata()
-}
-
-// branches is the least catalog that a Writer needs: heads by branch, without a log.
-type branches struct {
-	commits int
-	heads   map[string]map[string]catalog.Content
-}
-
-func newBranches() *branches {
-	return &branches{heads: map[string]map[string]catalog.Content{"main": {}}}
-}
-
-func (b *branches) Reference(_ context.Context, name string) (catalog.Reference, error) {
-	return catalog.Reference{Type: catalog.Branch, Name: name, Hash: strconv.Itoa(b.commits)}, nil
-}
-
-func (b *branches) Head(_ context.Context, ref catalog.Ref, key catalog.Key) (catalog.Head, error) {
-	content, ok := b.heads[ref.Name][strings.Join(key, ".")]
-	if !ok {
-		return catalog.Head{}, catalog.ErrUnknownContent
-	}
-	if content.Type != catalog.ContentTypeIceberg {
-		return catalog.Head{}, &catalog.ContentTypeError{Key: key, Type: content.Type}
-	}
-	return catalog.Head{Reference: catalog.Reference{Name: ref.Name}, Content: content}, nil
-}
-
-func (b *branches) Commit(_ context.Context, branch catalog.Reference, _ string, ops []catalog.Operation) (catalog.Reference, error) {
-	b.commits++
-	for _, op := range ops {
-		key := strings.Join(op.Key, ".")
-		if op.Type == catalog.Delete {
-			delete(b.heads[branch.Name], key)
-			continue
-		}
-		if op.Content.ID == "" {
-			op.Content.ID = "content-" + strconv.Itoa(b.commits)
-		}
-		b.heads[branch.Name][key] = op.Content
-	}
-	return catalog.Reference{Type: catalog.Branch, Name: branch.Name, Hash: strconv.Itoa(b.commits)}, nil
 }

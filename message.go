@@ -76,6 +76,20 @@ func (m *stepMessage) batch(b scan.Batch) service.MessageBatch {
 	return out
 }
 
+// rowsOf counts the rows of a batch that this input made.
+func rowsOf(batch service.MessageBatch) int64 {
+	rows := int64(0)
+	for _, m := range batch {
+		counted, _ := m.MetaGetMut(metaRows)
+		if n, ok := counted.(int); ok {
+			rows += int64(n)
+		} else {
+			rows++
+		}
+	}
+	return rows
+}
+
 // commonSchema is the schema of a row in Benthos's common form. Types that the
 // form does not know are named by what their JSON is.
 func commonSchema(name string, s *iceberg.Schema) schema.Common {

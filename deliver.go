@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nessie
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/rpk-nessie/rpk-nessie/catalog"
+	"github.com/rpk-nessie/rpk-nessie/scan"
+)
+
+// deliver plans the step under way and hands out its rows from the place on.
+// Afterwards the place is the step's after-state.
+func (f *follower) deliver(ctx context.Context, l *look, send func(item) error) error {
+	s := f.place.Step
+	started := time.Now()
+	plan, err := f.plan(ctx, l, s)
+	if err != nil {
+		return fmt.Errorf("planning snapshot %d: %w", s.After.SnapshotID, err)
+	}
+	f.metrics.planned(started)
+	f.resume(s, plan)
+	deliverable, err := f.admit(s, plan)
+	if err != nil {
+		return err
+	}
+	if deliverable {
+		if err := f.read(ctx, s, plan, send); err != nil {
+			return fmt.Errorf("reading snapshot %d: %w", s.After.SnapshotID, err)
+		}
+	}
+	if f.place.Step == nil {
+		return nil
+	}
+	f.finish(s) // no row carried the end of the step
+	return send(item{place: f.place})
+}
+
+// finish moves the place behind a step.
+func (f *follower) finish(s *step) {
+	f.stand(s.After, s.Commit)
+	f.place.Ordinal = s.Ordinal
+	f.metrics.steps.Incr(1, f.metrics.table, s.FoundBy)
+}
+
+// resume checks that the ordinal of the next row means the same under this
+// plan as when it was stored. It does not when the columns or the program's
+// order changed: then the step begins anew, which only costs duplicates.
+func (f *follower) resume(s *step, plan *scan.Plan) {
+	if s.Digest != "" && s.Digest != plan.Digest && s.Row > 0 {
+		f.log.Warnf("The plan of snapshot %d is another one than before the restart, as after a change of columns: delivering the whole step again, %d rows of it a second time", s.After.SnapshotID, s.Row)
+		s.Row = 0
+	}
+	s.Digest = plan.Digest
+}
+
+// plan finds the files of a step. The metadata is the head's where it knows
+// the step's schema, otherwise the file that names the step's state.
+func (f *follower) plan(ctx context.Context, l *look, s *step) (*scan.Plan, error) {
+	table, err := f.tableFor(ctx, l, s.After)
+	if err != nil {
+		return nil, err
+	}
+	what := scan.Step{Way: scan.Way(s.Kind), Before: s.Before, After: s.After, Columns: f.conf.Columns}
+	if !f.conf.Incremental {
+		what.Schema = table.Meta.CurrentSchema()
+	}
+	return scan.PlanStep(ctx, scan.Source{FS: f.storage.FS(), Meta: table.Meta}, what)
+}
+
+func (f *follower) tableFor(ctx context.Context, l *look, s catalog.State) (*catalog.Table, error) {
+	if l != nil && l.table.Schema(s.SchemaID) != nil {
+		return l.table, nil
+	}
+	if l != nil {
+		return l.history.Table(ctx, s.MetadataLocation)
+	}
+	return catalog.LoadTable(ctx, f.storage.FS(), s.MetadataLocation, s.ContentID)
+}
+
+// read hands out the rows of a plan.
+func (f *follower) read(ctx context.Context, s *step, plan *scan.Plan, send func(item) error) error {
+	messages := newStepMessage(f.conf, s, plan.Schema)
+	batches, err := newBatches(f.conf, f.res, messages)
+	if err != nil {
+		return err
+	}
+	defer batches.close(ctx)
+	opts := scan.ReadOptions{
+		From: s.Row, Format: f.conf.Format, BatchRows: f.conf.BatchRows, BatchBytes: f.conf.BatchBytes,
+		Parallelism: f.conf.Parallelism, Memory: f.conf.Memory,
+	}
+	started := time.Now()
+	for b, err := range plan.Read(ctx, opts) {
+		if err != nil {
+			return err
+		}
+		f.metrics.read.Timing(time.Since(started).Nanoseconds(), f.metrics.table)
+		for made := range batches.add(ctx, b) {
+			if made.err != nil {
+				return made.err
+			}
+			if err := send(f.advance(s, made)); err != nil {
+				return err
+			}
+		}
+		started = time.Now()
+	}
+	return nil
+}
+
+// advance moves the place behind a batch and wraps the batch as an item.
+func (f *follower) advance(s *step, made madeBatch) item {
+	s.Row = made.next
+	if made.last {
+		f.finish(s)
+	}
+	f.metrics.delivered(made.rows, made.bytes, made.last)
+	at := f.place
+	if at.Step != nil {
+		held := *at.Step
+		at.Step = &held
+	}
+	return item{batch: made.messages, rows: made.rows, bytes: made.bytes, place: at, completes: made.last}
+}

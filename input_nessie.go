@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package nessie provides the `nessie` input for Benthos and Redpanda Connect,
+// which follows an Apache Iceberg table on a branch of Project Nessie snapshot
+// by snapshot, and the `nessie_durable_file` cache. Importing the package
+// registers both and nothing else.
+package nessie
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/redpanda-data/benthos/v4/public/service"
+
+	"github.com/rpk-nessie/rpk-nessie/catalog"
+)
+
+func init() {
+	service.MustRegisterBatchInput("nessie", inputSpec(), newInputFromConfig)
+}
+
+// FailureKey is the key of a func(error) among the generic resources. Where a
+// program has put one, an input that was to read what is there and end reports
+// through it that it ended early, so that the program can exit with a code of
+// its own. It may be called several times and from several goroutines.
+type FailureKey struct{}
+
+const maxReconnectWait = time.Minute
+
+// input is the glue between a follower, which reads, and Benthos, which asks
+// for batches and acknowledges them.
+type input struct {
+	conf    *Config
+	res     *service.Resources
+	log     *service.Logger
+	metrics *metrics
+	client  *catalog.Client
+	storage *catalog.Storage
+
+	follower *follower
+	progress *progress
+	release  func() // gives the checkpoint key back
+
+	// Only Connect, ReadBatch and Close touch the rest, of which Benthos runs
+	// Close beside the others.
+	mu      sync.Mutex
+	run     *followerRun
+	waiting time.Duration
+	closed  bool
+
+	stopping chan struct{} // closed by Close
+	announce sync.Once     // of the end of a bounded run
+}
+
+// followerRun is one life of the follower, between two errors.
+type followerRun struct {
+	cancel context.CancelFunc
+	done   chan struct{} // closed after err is set
+	err    error
+}
+
+func newInputFromConfig(parsed *service.ParsedConfig, res *service.Resources) (service.BatchInput, error) {
+	conf, err := parseConfig(parsed)
+	if err != nil {
+		return nil, err
+	}
+	in, err := newInput(conf, res)
+	if err != nil {
+		return nil, err
+	}
+	retrying, err := service.AutoRetryNacksBatchedToggled(parsed, in)
+	if err != nil {
+		in.release()
+		return nil, err
+	}
+	if retrying == service.BatchInput(in) {
+		in.progress.dropNacked = true
+		return in, nil
+	}
+	return &redeliveryCounter{BatchInput: retrying, metrics: in.metrics}, nil
+}
+
+func newInput(conf *Config, res *service.Resources) (*input, error) {
+	if conf.RateLimit != "" && !res.HasRateLimit(conf.RateLimit) {
+		return nil, fmt.Errorf("field %s: there is no rate limit resource %q", niFieldRateLimit, conf.RateLimit)
+	}
+	in := &input{
+		conf: conf, res: res, log: res.Logger(),
+		metrics:  newMetrics(res.Metrics(), conf.Key.String()),
+		stopping: make(chan struct{}),
+	}
+	var err error
+	if in.client, err = newClient(conf, res, in.metrics); err != nil {
+		return nil, err
+	}
+	storage := conf.Storage
+	storage.OnBytes = func(n int64) { in.metrics.bytesRead.Incr(n, in.metrics.table) }
+	if in.storage, err = catalog.NewStorage(storage); err != nil {
+		return nil, err
+	}
+	in.progress, in.release, err = newProgress(conf, res, in.metrics)
+	if err != nil {
+		return nil, err
+	}
+	in.follower = &follower{
+		conf: conf, client: in.client, storage: in.storage, log: in.log, metrics: in.metrics, res: res,
+		out:        make(chan item, 2),
+		storeStart: in.progress.storeStart,
+		settled:    in.progress.settled,
+		lag:        in.progress.headIs,
+	}
+	if !conf.Incremental {
+		in.log.Warnf("%s is false: the whole table is delivered again at each poll", niFieldIncremental)
+	}
+	return in, nil
+}
+
+func newClient(conf *Config, res *service.Resources, m *metrics) (*catalog.Client, error) {
+	c := catalog.ClientConfig{
+		BaseURL: conf.BaseURL, Headers: conf.Headers, Timeout: conf.RequestTimeout, MaxRetries: conf.MaxRetries,
+		OnAttempt: m.request,
+	}
+	if conf.TLS != nil {
+		t := http.DefaultTransport.(*http.Transport).Clone()
+		t.TLSClientConfig = conf.TLS
+		c.Transport = t
+	}
+	if conf.Bearer != "" {
+		c.Token = func(context.Context) (string, error) { return conf.Bearer, nil }
+	}
+	if conf.RateLimit != "" {
+		c.BeforeAttempt = func(ctx context.Context) error { return awaitRateLimit(ctx, res, conf.RateLimit) }
+	}
+	return catalog.NewClient(c)
+}
+
+func awaitRateLimit(ctx context.Context, res *service.Resources, name string) error {
+	for {
+		var (
+			pause time.Duration
+			err   error
+		)
+		if accessErr := res.AccessRateLimit(ctx, name, func(r service.RateLimit) { pause, err = r.Access(ctx) }); accessErr != nil {
+			err = accessErr
+		}
+		if err != nil {
+			return fmt.Errorf("asking rate limit %q: %w", name, err)
+		}
+		if pause <= 0 {
+			return nil
+		}
+		if err := wait(ctx, pause); err != nil {
+			return err
+		}
+	}
+}
+
+// Connect tries what reading stopped at: it returns nil once the follower has
+// something to hand out or has found nothing new.
+func (in *input) Connect(ctx context.Context) error {
+	err := in.connect(ctx)
+	if err == nil {
+		in.waiting = 0
+		return nil
+	}
+	if ctx.Err() != nil || errors.Is(err, service.ErrEndOfInput) {
+		return err
+	}
+	if in.conf.Bounded() {
+		in.fail(err)
+		return service.ErrEndOfInput
+	}
+	in.waiting = min(max(2*in.waiting, in.conf.PollInterval, time.Second), maxReconnectWait)
+	return service.NewErrBackOff(err, in.waiting)
+}
+
+func (in *input) connect(ctx context.Context) error {
+	if err := in.progress.taken(); err != nil {
+		return err
+	}
+	if !in.progress.loaded {
+		at, err := in.load(ctx)
+		if err != nil {
+			return err
+		}
+		in.follower.place = at
+	}
+	run, moved := in.startFollower()
+	if run == nil {
+		return service.ErrEndOfInput
+	}
+	select {
+	case <-moved:
+		return nil
+	case <-run.done:
+		select {
+		case <-moved:
+			return nil // what was sent comes before the error
+		default:
+			return run.err // nil: bounded, and nothing to read
+		}
+	case <-ctx.Done():
+		run.cancel()
+		return ctx.Err()
+	}
+}
+
+// load reads the checkpoint, once in the life of the input.
+func (in *input) load(ctx context.Context) (place, error) {
+	if !in.conf.Incremental {
+		in.progress.loaded = true
+		return place{}, nil
+	}
+	head, err := in.client.Head(ctx, in.conf.Ref, in.conf.Key)
+	if err != nil {
+		return place{}, err
+	}
+	return in.progress.load(ctx, head)
+}
+
+// startFollower begins a new life of the follower. The channel is closed with
+// its first progress. It returns nil after Close.
+func (in *input) startFollower() (*followerRun, <-chan struct{}) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.closed {
+		return nil, nil
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	run := &followerRun{cancel: cancel, done: make(chan struct{})}
+	moved := make(chan struct{})
+	var once sync.Once
+	in.run = run
+	go func() {
+		defer close(run.done)
+		run.err = in.follower.run(ctx, func() { once.Do(func() { close(moved) }) })
+	}()
+	return run, moved
+}
+
+// ReadBatch blocks until there is a batch, the end, or a cancelled context. It
+// never returns an empty batch.
+func (in *input) ReadBatch(ctx context.Context) (service.MessageBatch, service.AckFunc, error) {
+	in.mu.Lock()
+	run := in.run
+	in.mu.Unlock()
+	if run == nil {
+		return nil, nil, service.ErrNotConnected
+	}
+	for {
+		it, err := in.next(ctx, run)
+		if err != nil {
+			return nil, nil, err
+		}
+		ack, err := in.progress.track(ctx, it)
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(it.batch) == 0 {
+			if err := ack(ctx, nil); err != nil {
+				return nil, nil, err
+			}
+			continue
+		}
+		return it.batch, ack, nil
+	}
+}
+
+// next takes the next item. What was sent before the follower ended comes
+// before its end.
+func (in *input) next(ctx context.Context, run *followerRun) (item, error) {
+	select {
+	case it := <-in.follower.out:
+		return it, nil
+	default:
+	}
+	select {
+	case it := <-in.follower.out:
+		return it, nil
+	case <-in.progress.lost():
+		run.cancel()
+		return item{}, in.stopped(ctx, in.progress.taken())
+	case <-run.done:
+		select {
+		case it := <-in.follower.out:
+			return it, nil
+		default:
+			return item{}, in.stopped(ctx, run.err)
+		}
+	case <-ctx.Done():
+		return item{}, ctx.Err()
+	}
+}
+
+// stopped turns the follower's end into what Benthos is told. While Connect
+// fails, Benthos asks for no retries of refused batches, so all that was
+// delivered must be acknowledged first.
+func (in *input) stopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	switch {
+	case err == nil:
+		in.announce.Do(in.reportWaiting)
+		return service.ErrEndOfInput
+	case in.conf.Bounded():
+		in.fail(err)
+		in.announce.Do(in.reportWaiting)
+	default:
+		in.log.Warnf("Reading stopped and keeps its place: %v", err)
+	}
+	if err := in.progress.settled(ctx); err != nil {
+		return err
+	}
+	if in.conf.Bounded() {
+		return service.ErrEndOfInput
+	}
+	return service.ErrNotConnected
+}
+
+const waitingReportPeriod = 10 * time.Second
+
+// reportWaiting logs from time to time what the end of a bounded run still
+// waits for, such as a batching policy without a period.
+func (in *input) reportWaiting() {
+	go func() {
+		t := time.NewTicker(waitingReportPeriod)
+		defer t.Stop()
+		for {
+			select {
+			case <-in.stopping:
+				return
+			case <-t.C:
+				if rows := in.progress.inFlight(); rows > 0 {
+					in.log.Infof("All is read; waiting for the output to acknowledge %d rows. A batching policy needs a period to let the last ones go", rows)
+				}
+			}
+		}
+	}()
+}
+
+// fail reports an error that ends a bounded run early.
+func (in *input) fail(err error) {
+	in.log.Errorf("Ending early: %v", err)
+	if report, ok := in.res.GetGeneric(FailureKey{}); ok {
+		if report, ok := report.(func(error)); ok {
+			report(err)
+		}
+	}
+}
+
+// Close stops reading and writes the checkpoint a last time. It has a bound of
+// its own, since Benthos gives none.
+func (in *input) Close(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, in.conf.WriteTimeout)
+	defer cancel()
+	in.mu.Lock()
+	run := in.run
+	first := !in.closed
+	in.closed = true
+	in.mu.Unlock()
+	if !first {
+		return nil
+	}
+	close(in.stopping)
+	defer in.release()
+	if dropped := in.progress.droppedRows(); dropped > 0 && in.conf.Bounded() {
+		in.fail(fmt.Errorf("%d rows were dropped, because the output refused them and auto_replay_nacks is false", dropped))
+	}
+	if run != nil {
+		run.cancel()
+		select {
+		case <-run.done:
+		case <-ctx.Done():
+		}
+	}
+	return errors.Join(in.progress.close(ctx), in.storage.Close())
+}
+
+// redeliveryCounter stands around the retry wrapper, where refusals are seen.
+type redeliveryCounter struct {
+	service.BatchInput
+	metrics *metrics
+}
+
+func (c *redeliveryCounter) ReadBatch(ctx context.Context) (service.MessageBatch, service.AckFunc, error) {
+	batch, ack, err := c.BatchInput.ReadBatch(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	return batch, func(ctx context.Context, err error) error {
+		if err != nil {
+			c.metrics.rowsRedelivered.Incr(rowsOf(batch), c.metrics.table)
+		}
+		return ack(ctx, err)
+	}, nil
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nessie
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/rpk-nessie/rpk-nessie/lineage"
+	"github.com/rpk-nessie/rpk-nessie/scan"
+)
+
+// RemovedRowsError stops an append pipeline at a snapshot that removes rows.
+type RemovedRowsError struct {
+	SnapshotID int64
+	Kind       scan.Kind
+	Field      string
+}
+
+func (e *RemovedRowsError) Error() string {
+	return fmt.Sprintf("snapshot %d removes rows (%s), which messages of added rows cannot express: set %s: skip to go past such snapshots", e.SnapshotID, e.Kind, e.Field)
+}
+
+// admit decides whether a plan's rows are delivered: a snapshot that removes
+// rows falls under the user's policies, one that only rewrites files or holds
+// none is passed.
+func (f *follower) admit(s *step, plan *scan.Plan) (bool, error) {
+	policy, field := onRemovedSkip, ""
+	switch plan.Kind {
+	case scan.KindEmpty, scan.KindReplace:
+		return false, nil
+	case scan.KindDelete:
+		policy, field = f.conf.OnDelete, niFieldOnDelete
+	case scan.KindOverwrite:
+		policy, field = f.conf.OnOverwrite, niFieldOnOverwrite
+	default:
+		return true, nil
+	}
+	if s.Kind == lineage.Bridge {
+		return false, &RemovedRowsError{SnapshotID: s.After.SnapshotID, Kind: plan.Kind, Field: niFieldOnLostLineage}
+	}
+	if policy == onRemovedFail {
+		return false, &RemovedRowsError{SnapshotID: s.After.SnapshotID, Kind: plan.Kind, Field: field}
+	}
+	f.log.Warnf("Skipping snapshot %d, which removes rows (%s), because of %s: %s; %d added rows are not delivered", s.After.SnapshotID, plan.Kind, field, policy, max(plan.Records, 0))
+	f.metrics.rowsSkipped.Incr(max(plan.Records, 0), f.metrics.table, field)
+	return false, nil
+}
+
+// withOptions adds to an error what the user can do about it.
+func withOptions(err error) error {
+	var missing *scan.MissingFileError
+	if !errors.As(err, &missing) {
+		return err
+	}
+	return fmt.Errorf("%w. Restore the file, or let the table drop it, after which the input goes on; to go on without these rows, use another %s with %s: %s or a later %s",
+		err, niFieldCacheKey, niFieldStartFrom, startFromLatest, niFieldStartSnapshot)
+}
+
+// reportLost warns of what a lost lineage skips or repeats.
+func (f *follower) reportLost(lost *lineage.Lost) {
+	if lost == nil {
+		return
+	}
+	f.metrics.lostLineage.Incr(1, f.metrics.table, string(lost.Policy))
+	f.log.Warnf("The lineage between the checkpoint and the head of %s is lost: %s. %s: %s goes on; snapshots skipped: %s, abandoned: %s",
+		f.conf.Ref, lost.Reason, niFieldOnLostLineage, lost.Policy, count(lost.Skipped), count(lost.Retracted))
+}
+
+func count(n int) string {
+	if n < 0 {
+		return "unknown"
+	}
+	return fmt.Sprint(n)
+}
+
+// reportLag tells how far the place is behind the head.
+func (f *follower) reportLag(steps []resolved) {
+	newest := f.place.CommitTimeMs
+	if n := len(steps); n > 0 {
+		newest = steps[n-1].commit.TimeMs
+	}
+	f.lag(f.place.Ordinal+int64(len(steps)), newest)
+}
+
+func describeStart(p place) string {
+	switch {
+	case p.Step == nil && p.State.Empty():
+		return "the empty table"
+	case p.Step == nil:
+		return fmt.Sprintf("snapshot %d, whose rows are not delivered", p.State.SnapshotID)
+	case p.Step.Kind == lineage.TableScan:
+		return fmt.Sprintf("the whole table as of snapshot %d", p.Step.After.SnapshotID)
+	default:
+		return fmt.Sprintf("snapshot %d", p.Step.After.SnapshotID)
+	}
+}

@@ -235,4 +235,3 @@ func (r *resolver) firstReadable(ctx context.Context, nodes []node) (int, error)
 	}
 	return len(nodes), nil
 }
-

@@ -57,12 +57,29 @@ func (e *LostError) Error() string {
 	}
 	var ways []string
 	for _, w := range lostWays {
-		if w.policy != e.Policy && (w.changelog || !e.Changelog) {
+		if e.helps(w) {
 			ways = append(ways, fmt.Sprintf("%s (%s)", w.policy, w.does))
 		}
 	}
-	fmt.Fprintf(&b, "; set on_lost_lineage to get past it: %s", strings.Join(ways, ", "))
+	if len(ways) == 0 {
+		b.WriteString("; nothing gets past it before the table has a snapshot that can be read")
+	} else {
+		fmt.Fprintf(&b, "; set on_lost_lineage to get past it: %s", strings.Join(ways, ", "))
+	}
 	return b.String()
+}
+
+// helps reports whether a policy may lead on from here.
+func (e *LostError) helps(w lostWay) bool {
+	switch {
+	case w.policy == e.Policy, e.Changelog && !w.changelog:
+		return false
+	case e.Hole != nil && e.Hole.NothingAbove:
+		return w.policy == LostStart
+	case e.Hole != nil:
+		return w.policy != LostAncestor
+	}
+	return true
 }
 
 // Unwrap gives the hole, if that is what lineage was lost at.
@@ -73,11 +90,14 @@ func (e *LostError) Unwrap() error {
 	return e.Hole
 }
 
-var lostWays = []struct {
+// lostWay is a policy and what it does; changelog is true where that keeps a changelog's law.
+type lostWay struct {
 	policy    OnLost
 	does      string
 	changelog bool
-}{
+}
+
+var lostWays = []lostWay{
 	{LostStart, "goes on from start_snapshot_id or the head, the rest is skipped", false},
 	{LostAncestor, "delivers every snapshot after the newest common ancestor", false},
 	{LostBridge, "delivers the difference between the place and the head", true},
@@ -92,8 +112,10 @@ type HoleError struct {
 	Missing int64
 	// Why says what stood in the way of finding or reading it.
 	Why string
-	// Refused says why the hole could not be closed; "" where nothing was tried yet.
+	// Refused says why the hole could not be closed; "" where it was.
 	Refused string
+	// NothingAbove: not even the head can be read.
+	NothingAbove bool
 }
 
 func (e *HoleError) Error() string {

@@ -187,7 +187,7 @@ func foundBys(steps []Step) []string {
 }
 
 func ids(steps []Step) []int64 {
-	var out []int64
+	out := make([]int64, 0, len(steps))
 	for _, s := range steps {
 		out = append(out, s.After.SnapshotID)
 	}
@@ -195,9 +195,9 @@ func ids(steps []Step) []int64 {
 }
 
 func reversed(s []int64) []int64 {
-	s = slices.Clone(s)
-	slices.Reverse(s)
-	return s
+	out := append(make([]int64, 0, len(s)), s...)
+	slices.Reverse(out)
+	return out
 }
 
 // golden compares a text with its file in testdata.

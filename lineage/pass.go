@@ -74,7 +74,7 @@ func (r *resolver) pass(ctx context.Context, base catalog.State, nodes []node, h
 		before = after
 	}
 	if hole != nil {
-		hole.Refused = "no later snapshot can be read"
+		hole.Refused, hole.NothingAbove = "no later snapshot can be read", true
 		way.stuck = hole
 	}
 	return way, nil

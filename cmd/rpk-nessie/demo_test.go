@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestDemoShowsEveryRowOnceAndCleansUp(t *testing.T) {
+	cmd := command(t, "demo")
+	got := finish(t, cmd, cmd.Run())
+	require.Equal(t, 0, got.code, got.all())
+
+	rows := regexp.MustCompile(`row         snapshot (\d+) insert \{"id":(\d+),`).FindAllStringSubmatch(got.stdout, -1)
+	commits := regexp.MustCompile(`commit      snapshot (\d+), sequence \d+, \d+ rows`).FindAllStringSubmatch(got.stdout, -1)
+	assert.Len(t, commits, 5)
+	assert.Len(t, rows, 14)
+	_, resumed, found := strings.Cut(got.stdout, "Run the same pipeline again")
+	require.True(t, found)
+	assert.Equal(t, 3, strings.Count(resumed, "row         snapshot "+commits[4][1]), "only new rows after the restart")
+	assert.Equal(t, 3, strings.Count(resumed, "row         "))
+	assert.Contains(t, resumed, "lastAckedSnapshotID "+commits[4][1])
+	assert.Contains(t, resumed, "All 14 rows came once, in order.")
+	assert.NotContains(t, got.stdout, "\x1b[", "no colours into a pipe")
+	assert.Empty(t, leftIn(t, cmd.Dir))
+}
+
+func TestDemoKeepsItsFolder(t *testing.T) {
+	cmd := command(t, "demo", "--keep")
+	got := finish(t, cmd, cmd.Run())
+	require.Equal(t, 0, got.code, got.all())
+	left := leftIn(t, cmd.Dir)
+	require.Len(t, left, 1)
+	assert.Contains(t, got.stdout, "Kept "+left[0])
+	assert.DirExists(t, filepath.Join(left[0], "warehouse"))
+	assert.DirExists(t, filepath.Join(left[0], "checkpoints"))
+}
+
+func TestDemoInterruptedCleansUp(t *testing.T) {
+	cmd := command(t, "demo")
+	cmd.Stdout = nil
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	lines := bufio.NewScanner(out)
+	for lines.Scan() && !strings.Contains(lines.Text(), "Run this pipeline") {
+	}
+	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
+	_, err = io.Copy(io.Discard, out)
+	require.NoError(t, err)
+	got := finish(t, cmd, cmd.Wait())
+	assert.Equal(t, exitInterrupted, got.code, got.stderr)
+	assert.Contains(t, got.stderr, "interrupted")
+	assert.Empty(t, leftIn(t, cmd.Dir))
+}
+
+func TestDifferenceNamesWhatIsWrong(t *testing.T) {
+	a, b, c := delivery{"1", "a"}, delivery{"1", "b"}, delivery{"2", "c"}
+	tests := map[string]struct {
+		want, got []delivery
+		says      []string
+	}{
+		"equal":      {[]delivery{a, b}, []delivery{a, b}, nil},
+		"missing":    {[]delivery{a, b}, []delivery{a}, []string{"missing:     snapshot 1 b"}},
+		"twice":      {[]delivery{a}, []delivery{a, a}, []string{"not written: snapshot 1 a (1 times too often)"}},
+		"wrong":      {[]delivery{a}, []delivery{c}, []string{"missing:     snapshot 1 a", "not written: snapshot 2 c"}},
+		"misordered": {[]delivery{a, b}, []delivery{b, a}, []string{"out of order at row 1: snapshot 1 b came instead of snapshot 1 a"}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			diff := difference(tc.want, tc.got)
+			if tc.says == nil {
+				assert.Empty(t, diff)
+			}
+			for _, line := range tc.says {
+				assert.Contains(t, diff, line)
+			}
+		})
+	}
+}
+
+// leftIn lists what the binary left in its temporary folder.
+func leftIn(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(filepath.Join(dir, "tmp"))
+	require.NoError(t, err)
+	var left []string
+	for _, entry := range entries {
+		left = append(left, filepath.Join(dir, "tmp", entry.Name()))
+	}
+	return left
+}

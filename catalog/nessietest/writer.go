@@ -19,7 +19,8 @@ type WriterConfig struct {
 	Catalog *catalog.Client
 	// Branch takes the commits; "main" if empty.
 	Branch string
-	// Warehouse is the folder below which each new table gets one of its own: "file:///…" or "s3://bucket/…".
+	// Warehouse is the folder below which each new table gets one of its own: "file:///…", or "s3://bucket/…" in programs
+	// that import iceberg-go's io/gocloud/s3.
 	Warehouse string
 	// Storage holds iceberg-go's file IO properties ("s3.endpoint", …).
 	Storage map[string]string

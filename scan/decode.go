@@ -111,10 +111,17 @@ func countColumns(schema *iceberg.Schema) []string {
 
 // undecodable types a decoder's error that no I/O error explains.
 func undecodable(kind FileKind, path string, err error) error {
+	text := err.Error()
+	_, codec, found := strings.Cut(text, "compression for ")
+	codec, unimplemented := strings.CutSuffix(codec, " unimplemented")
 	switch {
+	case found && unimplemented && codec == "LZ4":
+		return &UnsupportedError{What: fmt.Sprintf("LZ4 compression in Hadoop framing (%s)", kind), Path: path}
+	case found && unimplemented:
+		return &UnsupportedError{What: fmt.Sprintf("%s compression (%s)", codec, kind), Path: path}
 	case errors.Is(err, iceberg.ErrNotImplemented):
 		return &UnsupportedError{What: fmt.Sprintf("%s (%v)", kind, err), Path: path}
-	case strings.Contains(err.Error(), "missing field_id"):
+	case strings.Contains(text, "missing field_id"):
 		return &UnsupportedError{What: "data file without field ids in a table without schema.name-mapping.default", Path: path}
 	}
 	return &CorruptFileError{Kind: kind, Path: path, Err: err}

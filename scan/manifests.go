@@ -31,8 +31,12 @@ type side struct {
 // entry is what a manifest says of one file.
 type entry struct {
 	File
-	status iceberg.ManifestEntryStatus
+	status  iceberg.ManifestEntryStatus
+	addedBy int64 // the snapshot that added the manifest, or unknownSnapshot
 }
+
+// unknownSnapshot stands for a snapshot id that format version 1 leaves out.
+const unknownSnapshot int64 = -1
 
 func (e entry) live() bool { return e.status != iceberg.EntryStatusDELETED }
 
@@ -79,7 +83,7 @@ func (s side) embedded(ctx context.Context) ([]iceberg.ManifestFile, error) {
 			if err != nil {
 				return w.explain(err, s.state.SnapshotID, constantKind(ManifestKind))
 			}
-			list[i] = iceberg.NewManifestFile(1, path, 0, spec, s.state.SnapshotID).
+			list[i] = iceberg.NewManifestFile(1, path, 0, spec, unknownSnapshot).
 				AddedFiles(-1).ExistingFiles(-1).DeletedFiles(-1).Build()
 			return nil
 		})
@@ -153,7 +157,7 @@ func (s side) read(ctx context.Context, m iceberg.ManifestFile, keep func(entry)
 		if err != nil {
 			return nil, w.explain(err, s.state.SnapshotID, constantKind(ManifestKind))
 		}
-		e, err := newEntry(raw)
+		e, err := newEntry(m, raw)
 		if err != nil {
 			return nil, &CorruptFileError{Kind: ManifestKind, Path: m.FilePath(), Err: err}
 		}
@@ -164,9 +168,9 @@ func (s side) read(ctx context.Context, m iceberg.ManifestFile, keep func(entry)
 	return entries, nil
 }
 
-func newEntry(raw iceberg.ManifestEntry) (entry, error) {
+func newEntry(m iceberg.ManifestFile, raw iceberg.ManifestEntry) (entry, error) {
 	data := raw.DataFile()
-	e := entry{status: raw.Status(), File: File{
+	e := entry{status: raw.Status(), addedBy: m.SnapshotID(), File: File{
 		Data: data, Sequence: raw.SequenceNum(), Snapshot: raw.SnapshotID(), path: data.FilePath(),
 	}}
 	if e.Sequence < 0 && e.live() {

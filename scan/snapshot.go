@@ -23,10 +23,11 @@ func (p *planner) snapshot(ctx context.Context, plan *Plan) error {
 	var own, deletesOfOthers []iceberg.ManifestFile
 	for _, m := range manifests {
 		isDelete := m.ManifestContent() == iceberg.ManifestContentDeletes
+		isOwn := m.SnapshotID() == id || m.SnapshotID() == unknownSnapshot
 		switch {
-		case m.SnapshotID() == id && (isDelete || mayHaveChanges(m)):
+		case isOwn && (isDelete || mayHaveChanges(m)):
 			own = append(own, m)
-		case m.SnapshotID() != id && isDelete:
+		case !isOwn && isDelete:
 			deletesOfOthers = append(deletesOfOthers, m)
 		}
 	}
@@ -74,6 +75,9 @@ type changes struct {
 	liveDeletes                  []File // added ones, and older ones that were carried over
 }
 
+// changesOf sorts entries. An added file names the snapshot that added it. A deleted one names the snapshot that deleted
+// it, by the spec; PyIceberg leaves the one there that had added it. As a new manifest takes over no deleted entries of
+// earlier ones, all those in the snapshot's own manifests are its own.
 func changesOf(entries []entry, snapshot int64) changes {
 	var c changes
 	for _, e := range entries {
@@ -81,17 +85,16 @@ func changesOf(entries []entry, snapshot int64) changes {
 		if !isData && e.live() {
 			c.liveDeletes = append(c.liveDeletes, e.File)
 		}
-		if e.Snapshot != snapshot {
-			continue
-		}
+		added := e.status == iceberg.EntryStatusADDED && e.Snapshot == snapshot
+		removed := !e.live() && (e.Snapshot == snapshot || e.addedBy == snapshot)
 		switch {
-		case e.status == iceberg.EntryStatusADDED && isData:
+		case added && isData:
 			c.addedData = append(c.addedData, e.File)
-		case e.status == iceberg.EntryStatusADDED:
+		case added:
 			c.addedDeletes = append(c.addedDeletes, e.File)
-		case e.status == iceberg.EntryStatusDELETED && isData:
+		case removed && isData:
 			c.removedData = append(c.removedData, e.File)
-		case e.status == iceberg.EntryStatusDELETED:
+		case removed:
 			c.removedDeletes = append(c.removedDeletes, e.File)
 		}
 	}

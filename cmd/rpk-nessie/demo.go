@@ -118,7 +118,7 @@ func play(ctx context.Context, say *narrator, orders *orders, pipe pipeline) err
 		return err
 	}
 	say.line("The checkpoint stays at snapshot %s.", orders.current)
-	before := orders.snapshots()
+	stopped := len(orders.written)
 	if err := orders.append(ctx, 3); err != nil {
 		return err
 	}
@@ -137,5 +137,5 @@ func play(ctx context.Context, say *narrator, orders *orders, pipe pipeline) err
 	}
 
 	say.step("Compare what came with what was written")
-	return check(say, orders, before, first.received(), second.received())
+	return check(say, orders.written, stopped, first.received(), second.received())
 }

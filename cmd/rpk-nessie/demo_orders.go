@@ -73,9 +73,6 @@ func (o *orders) addColumn(ctx context.Context, rows int) error {
 	return o.note(written, err, bodies)
 }
 
-// snapshots counts the snapshots that hold rows.
-func (o *orders) snapshots() int { return len(o.sizes) }
-
 // next makes rows as the pipeline is to deliver them.
 func (o *orders) next(rows int) []string {
 	items := []string{"lamp", "desk", "chair", "plant", "clock"}

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"io"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 )
 
 func TestDemoShowsEveryRowOnceAndCleansUp(t *testing.T) {
@@ -44,6 +46,15 @@ func TestDemoKeepsItsFolder(t *testing.T) {
 	assert.Contains(t, got.stdout, "Kept "+left[0])
 	assert.DirExists(t, filepath.Join(left[0], "warehouse"))
 	assert.DirExists(t, filepath.Join(left[0], "checkpoints"))
+}
+
+func TestDemoLeavesNothingRunning(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	t.Setenv("TMPDIR", t.TempDir())
+	var told bytes.Buffer
+	require.NoError(t, runDemo(t.Context(), &narrator{out: &told}, false))
+	assert.Contains(t, told.String(), "came once, in order")
+	goleak.VerifyNone(t, before)
 }
 
 func TestDemoInterruptedCleansUp(t *testing.T) {

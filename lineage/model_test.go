@@ -21,6 +21,9 @@ var update = flag.Bool("update", false, "write the golden files of this package 
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// The History of a real catalog.
+var _ History = (*catalog.History)(nil)
+
 const none = catalog.NoSnapshot
 
 // model is a history that knows the truth and shows only part of it.

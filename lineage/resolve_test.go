@@ -90,6 +90,15 @@ func TestResolveContinuous(t *testing.T) {
 			verdict: Unchanged, stands: 2,
 			check: func(t *testing.T, res Resolution) { assert.Equal(t, "m2.json", res.Place.MetadataLocation) },
 		},
+		{
+			name: "an unchanged place keeps what the head does not know", place: 2, head: 2, verdict: Unchanged, stands: 2,
+			model: chain(1, 2).edit(2, func(s *catalog.State) { s.Records, s.ManifestList = -1, "" }),
+			edit:  func(p *Place) { p.State.Records, p.State.ManifestList = 20, "snap-2.avro" },
+			check: func(t *testing.T, res Resolution) {
+				assert.Equal(t, int64(20), res.Place.Records)
+				assert.Equal(t, "snap-2.avro", res.Place.ManifestList)
+			},
+		},
 		{name: "no snapshot stays no snapshot", model: newModel(), place: none, head: none, verdict: Unchanged, stands: none},
 		{
 			name: "every snapshot between is a step", model: chain(1, 2, 3, 4), place: 1, head: 4, verdict: Continuous,

@@ -61,7 +61,6 @@ func newLine(h History, from catalog.State) *line {
 	}
 }
 
-func (l *line) newest() catalog.State { return l.nodes[0].state }
 func (l *line) oldest() catalog.State { return l.nodes[len(l.nodes)-1].state }
 
 // has reports whether a snapshot was met on the line.

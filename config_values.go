@@ -24,16 +24,29 @@ const (
 	formatArrow  = "arrow"
 )
 
-// inputLintRule refuses combinations that cannot mean what they say. The
-// constructor holds the same rules for configurations that were never linted.
+// inputLintRule refuses combinations that cannot mean what they say. Benthos
+// hands it the defaults too, so that a field set to its default counts as not
+// set. The constructor holds the same rules for configurations that were never
+// linted.
 const inputLintRule = `
 let incremental = this.incremental_by_snapshot.or(false).string() == "true"
 let checkpoints = this.snapshot_checkpoints.or(true).string() == "true"
-let needs = ["checkpoint_cache", "checkpoint_cache_key", "checkpoint_write_timeout", "snapshot_checkpoints", "start_snapshot_id", "start_from", "on_lost_lineage", "on_table_replaced", "on_overwrite", "on_delete"]
-let set = this.keys()
+let needs = {
+  "checkpoint_cache": "",
+  "checkpoint_cache_key": "",
+  "checkpoint_write_timeout": "10s",
+  "snapshot_checkpoints": true,
+  "start_snapshot_id": "",
+  "start_from": "table_scan",
+  "on_lost_lineage": "start",
+  "on_table_replaced": "fail",
+  "on_overwrite": "fail",
+  "on_delete": "fail"
+}
+let given = this
 root = [
   if !$incremental {
-    $needs.filter(f -> $set.contains(f)).map_each(f -> "field " + f + " needs incremental_by_snapshot: true")
+    $needs.key_values().filter(f -> $given.get(f.key).or(f.value) != f.value).map_each(f -> "field " + f.key + " needs incremental_by_snapshot: true").sort()
   },
   if $incremental && $checkpoints && this.checkpoint_cache.or("") == "" {
     "field checkpoint_cache is required: name a cache resource, or set snapshot_checkpoints: false to keep progress only as long as the process lives"
@@ -44,7 +57,7 @@ root = [
   if this.base_url.or("").re_match("^[a-zA-Z]+://[^/]*@") {
     "field base_url must not hold user information: use auth"
   },
-  if this.batching.or({}).keys().length() > 0 && this.format.or("json") != "json" {
+  if this.format.or("json") != "json" && (this.batching.count.or(0) != 0 || this.batching.byte_size.or(0) != 0 || this.batching.period.or("") != "" || this.batching.check.or("") != "" || this.batching.processors.or([]).length() > 0) {
     "field batching needs format: json"
   },
 ].flatten().filter(l -> l != null && l != deleted())

@@ -378,6 +378,7 @@ func (in *input) Close(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 	}
+	in.client.Close()
 	return errors.Join(in.progress.close(ctx), in.storage.Close())
 }
 

@@ -10,9 +10,16 @@ import "github.com/rpk-nessie/rpk-nessie/catalog"
 // that no commit contains, belong to the head's commit.
 //
 // commits are the table's, newest first, back to the commit of the state before the first step, or to the root: what
-// History.Commits gives. That oldest commit counts as well: a commit of several snapshots can be reached half way.
-func Attribute(steps []Step, commits []catalog.TableCommit, head catalog.TableCommit) []catalog.TableCommit {
-	order := make(map[int64]int, len(steps))
+// History.Commits gives. That oldest commit counts as well: a commit of several snapshots can be reached half way. beyond
+// is Resolution.Beyond, snapshots that follow the last step.
+func Attribute(steps []Step, commits []catalog.TableCommit, head catalog.TableCommit, beyond ...int64) []catalog.TableCommit {
+	if len(steps) == 0 {
+		return nil
+	}
+	order := make(map[int64]int, len(steps)+len(beyond))
+	for _, id := range beyond {
+		order[id] = len(steps) - 1 // contains the last step, as that step's own commits do
+	}
 	for i, s := range steps {
 		if s.Kind != Truncate {
 			order[s.After.SnapshotID] = i

@@ -69,4 +69,10 @@ func TestAttribute(t *testing.T) {
 			assert.Equal(t, c.want, hashes(got))
 		})
 	}
+
+	t.Run("a commit that reaches beyond the last step", func(t *testing.T) {
+		head := catalog.TableCommit{Hash: "head"}
+		assert.Equal(t, []string{"b"}, hashes(Attribute(snapshots(2), log("a", 1, "b", 4, "c", 5), head, 3, 4, 5)))
+		assert.Empty(t, Attribute(nil, log("a", 1), head, 1))
+	})
 }

@@ -31,6 +31,19 @@ func (r *resolver) target(ctx context.Context) (*catalog.State, error) {
 	return &r.line.nodes[r.line.index[*r.p.EndSnapshotID]].state, nil
 }
 
+// finish cuts the resolution at the end snapshot and says what follows its last step.
+func (r *resolver) finish(res Resolution) Resolution {
+	res = r.cutAtEnd(res)
+	if n := len(res.Steps); n > 0 {
+		if i, ok := r.line.index[res.Steps[n-1].After.SnapshotID]; ok {
+			for _, node := range r.line.above(i) {
+				res.Beyond = append(res.Beyond, node.state.SnapshotID)
+			}
+		}
+	}
+	return res
+}
+
 // cutAtEnd drops the steps after the end snapshot.
 func (r *resolver) cutAtEnd(res Resolution) Resolution {
 	if r.p.EndSnapshotID == nil {

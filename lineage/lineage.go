@@ -127,6 +127,9 @@ type Resolution struct {
 	Pending string
 	// Lost is set when lineage was lost and a policy decided.
 	Lost *Lost
+	// Beyond are the snapshots of the head's line above the last step, oldest first, where Steps end before the head:
+	// Attribute wants them, for one commit can bring snapshots on both sides of the cut.
+	Beyond []int64
 	// Ended is true when nothing is to be delivered after Steps, because of EndSnapshotID.
 	Ended bool
 }

@@ -285,10 +285,14 @@ func TestPropertyAttribution(t *testing.T) {
 		if at < 0 || place.State.TableUUID != w.uuid {
 			return
 		}
-		res, err := Resolve(context.Background(), place, w.state(w.head), w.m, Policy{OnLost: LostStart})
-		require.NoError(t, err)
+		policy := Policy{OnLost: LostStart}
 		line := w.m.line(w.head)
-		got := Attribute(res.Steps, w.m.commits[:at+1], catalog.TableCommit{Hash: "head"})
+		if len(line) > 0 && rapid.Bool().Draw(t, "ends") {
+			policy.EndSnapshotID = &line[rapid.IntRange(0, len(line)-1).Draw(t, "end")]
+		}
+		res, err := Resolve(context.Background(), place, w.state(w.head), w.m, policy)
+		require.NoError(t, err)
+		got := Attribute(res.Steps, w.m.commits[:at+1], catalog.TableCommit{Hash: "head"}, res.Beyond...)
 		for i, s := range res.Steps {
 			want := "head"
 			for _, c := range slices.Backward(w.m.commits[:at+1]) {

@@ -33,7 +33,7 @@ func Resolve(ctx context.Context, place Place, head catalog.State, h History, p 
 		return Resolution{}, err
 	}
 	res.From = &r.place
-	return r.cutAtEnd(res), nil
+	return r.finish(res), nil
 }
 
 // resolver is one call of Resolve or Start.

@@ -25,7 +25,7 @@ func Start(ctx context.Context, head catalog.State, h History, p Policy) (Resolu
 		return Resolution{}, err
 	}
 	res.Verdict = Started
-	if res = r.cutAtEnd(res); !res.Ended && p.EndSnapshotID != nil && !head.Empty() {
+	if res = r.finish(res); !res.Ended && p.EndSnapshotID != nil && !head.Empty() {
 		behind, err := r.line.descendTo(ctx, *p.EndSnapshotID)
 		if err != nil {
 			return Resolution{}, err

@@ -13,7 +13,7 @@ func (n *Nessie) serveContent(a arguments) (any, error) {
 	if err := a.only("for-write", "with-doc"); err != nil {
 		return nil, err
 	}
-	p, err := n.resolve(a.path[0])
+	p, err := n.readable(a.path[0])
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func (n *Nessie) serveContents(a arguments) (any, error) {
 	if len(body.RequestedKeys) == 0 {
 		return nil, badRequest("getMultipleContents.request.requestedKeys: size must be between 1 and 2147483647")
 	}
-	p, err := n.resolve(a.path[0])
+	p, err := n.readable(a.path[0])
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +116,7 @@ func (n *Nessie) serveEntries(a arguments) (any, error) {
 	if err := a.only("content", "filter", "prefix-key", "key", "max-records", "page-token"); err != nil {
 		return nil, err
 	}
-	p, err := n.resolve(a.path[0])
+	p, err := n.readable(a.path[0])
 	if err != nil {
 		return nil, err
 	}
@@ -149,11 +149,11 @@ func (n *Nessie) serveDiff(a arguments) (any, error) {
 	if err := a.only("prefix-key", "key", "max-records", "page-token"); err != nil {
 		return nil, err
 	}
-	from, err := n.resolve(a.path[0])
+	from, err := n.readable(a.path[0])
 	if err != nil {
 		return nil, err
 	}
-	to, err := n.resolve(a.path[1])
+	to, err := n.readable(a.path[1])
 	if err != nil {
 		return nil, err
 	}

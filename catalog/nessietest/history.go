@@ -53,7 +53,7 @@ func (n *Nessie) serveHistory(a arguments) (any, error) {
 
 // logStart is the reference's commit, or the one that the page token names: tokens are commit hashes.
 func (n *Nessie) logStart(a arguments) (*storedCommit, error) {
-	p, err := n.resolve(a.path[0])
+	p, err := n.readable(a.path[0])
 	if err != nil {
 		return nil, err
 	}

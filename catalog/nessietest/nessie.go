@@ -26,7 +26,8 @@ const NoAncestor = "2e1cfa82b035c26cbbbdae632cea070514eb8b773f616aaeaf668e2f0be8
 // Options shape a server. The zero value is a server as 0.99.0 is without settings.
 type Options struct {
 	// SpecVersion is what the config answers, "2.2.0" if empty. Below 2.1.0 the server is as 0.60.1 in what matters to
-	// clients: no relative references (~N, ^N, *time), no escaped keys, no Delete and Put of one key in a commit.
+	// clients: no relative references (~N, ^N, *time), no escaped keys, no Delete and Put of one key in a commit, and
+	// name@hash only for commits on the branch.
 	SpecVersion string
 
 	// Seed goes into every hash and content id. Servers with one seed and one Clock give equal answers to equal requests.

@@ -78,6 +78,15 @@ func (n *Nessie) resolve(text string) (place, error) {
 	return p, err
 }
 
+// readable is resolve for what is only read. An old server wants the hash on the log of the branch beside it.
+func (n *Nessie) readable(text string) (place, error) {
+	p, err := n.resolve(text)
+	if err == nil && n.oldAPI && p.ref != nil && !n.onLog(n.commits[p.ref.hash], p.commit.hash) {
+		return place{}, unknownReference("Could not find commit '%s' in reference '%s'.", p.commit.hash, p.ref.name)
+	}
+	return p, err
+}
+
 // splitRef takes a reference apart; the name "-" is the default branch.
 func (n *Nessie) splitRef(text string) (name, hash, steps string, err error) {
 	rest := text
@@ -97,37 +106,35 @@ func (n *Nessie) splitRef(text string) (name, hash, steps string, err error) {
 	return name, hash, steps, nil
 }
 
-var (
-	stepsText = regexp.MustCompile(`^([~^]\d+|\*(\d+|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{1,9}Z))+$`)
-	stepText  = regexp.MustCompile(`[~^*][^~^*]+`)
-)
+var stepsText = regexp.MustCompile(`^([~^]\d+|\*(\d+|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{1,9}Z))+$`)
 
-// walk follows the relative parts. A walk past the first commit ends before it, where nothing exists.
+// walk follows the last relative part; a real server reads the ones before it and ignores them. A walk past the first commit
+// ends before it, where nothing exists.
 func (n *Nessie) walk(from *storedCommit, steps string) (*storedCommit, error) {
-	beginning, at := n.commits[NoAncestor], from
-	for _, step := range stepText.FindAllString(steps, -1) {
-		if step[0] == '*' {
-			at = n.newestAt(at, instant(step[1:]))
-			continue
+	if steps == "" {
+		return from, nil
+	}
+	step := steps[strings.LastIndexAny(steps, "~^*"):]
+	if step[0] == '*' {
+		return n.newestAt(from, instant(step[1:])), nil
+	}
+	count, err := strconv.Atoi(step[1:])
+	if err != nil || count == 0 {
+		return nil, badRequest("Illegal value %s for spec type %s", step[1:], stepName(step[0]))
+	}
+	beginning := n.commits[NoAncestor]
+	if step[0] == '^' {
+		if len(from.parents) < count {
+			return beginning, nil
 		}
-		count, err := strconv.Atoi(step[1:])
-		if err != nil || count == 0 {
-			return nil, badRequest("Illegal value %s for spec type %s", step[1:], stepName(step[0]))
+		return n.commits[from.parents[count-1]], nil
+	}
+	at := from
+	for range count {
+		if at == beginning {
+			break
 		}
-		if step[0] == '^' {
-			if len(at.parents) < count {
-				at = beginning
-				continue
-			}
-			at = n.commits[at.parents[count-1]]
-			continue
-		}
-		for range count {
-			if at == beginning {
-				break
-			}
-			at = n.commits[at.parent()]
-		}
+		at = n.commits[at.parent()]
 	}
 	return at, nil
 }

@@ -134,7 +134,7 @@ func (n *Nessie) onLog(from *storedCommit, hash string) bool {
 	return found
 }
 
-// ancestors is every commit that leads to from, itself included, along all parents.
+// ancestors is every commit that leads to from, itself included, along all parents, or the first alone in an old server.
 func (n *Nessie) ancestors(from *storedCommit) map[string]bool {
 	seen := map[string]bool{}
 	for todo := []string{from.hash}; len(todo) > 0; {
@@ -142,13 +142,17 @@ func (n *Nessie) ancestors(from *storedCommit) map[string]bool {
 		todo = todo[:len(todo)-1]
 		if c := n.commits[hash]; c != nil && !seen[hash] {
 			seen[hash] = true
+			if n.oldAPI && len(c.parents) > 1 {
+				todo = append(todo, c.parent())
+				continue
+			}
 			todo = append(todo, c.parents...)
 		}
 	}
 	return seen
 }
 
-// commonAncestor is the newest commit that leads to both, along all parents.
+// commonAncestor is the newest commit that leads to both.
 func (n *Nessie) commonAncestor(a, b *storedCommit) *storedCommit {
 	left, right := n.ancestors(a), n.ancestors(b)
 	best := n.commits[NoAncestor]

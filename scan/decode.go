@@ -30,8 +30,12 @@ func (p *Plan) decode(ctx context.Context, t Task, columns []string, rows int) i
 			fail(err)
 			return
 		}
-		scan := newScan(stepMetadata{p.source.Meta, schema}, files, columns, table.WithArrowBatchSize(rows))
-		_, batches, err := scan.ReadTasks(ctx, []table.FileScanTask{t.scanTask()})
+		read := func(schema *iceberg.Schema, columns []string) (iter.Seq2[arrow.RecordBatch, error], error) {
+			scan := newScan(stepMetadata{p.source.Meta, schema}, files, columns, table.WithArrowBatchSize(rows))
+			_, batches, err := scan.ReadTasks(ctx, []table.FileScanTask{t.scanTask()})
+			return batches, err
+		}
+		batches, err := withAbsentColumns(read, schema, columns, p.source.Meta.Schemas())
 		if err != nil {
 			fail(err)
 			return

@@ -2,7 +2,11 @@
 
 package lineage
 
-import "github.com/rpk-nessie/rpk-nessie/catalog"
+import (
+	"slices"
+
+	"github.com/rpk-nessie/rpk-nessie/catalog"
+)
 
 // Attribute says which commit each step belongs to: the first commit on the first-parent log that contains the step's
 // after-state, which is the first whose snapshot is that state or a later one of the steps. Commits of snapshots that are
@@ -27,8 +31,7 @@ func Attribute(steps []Step, commits []catalog.TableCommit, head catalog.TableCo
 	}
 	out := make([]catalog.TableCommit, len(steps))
 	next := 0 // the first step that no commit so far contains
-	for i := len(commits) - 1; i >= 0; i-- {
-		c := commits[i]
+	for _, c := range slices.Backward(commits) {
 		if c.Op != catalog.Put {
 			continue
 		}

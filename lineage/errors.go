@@ -121,12 +121,12 @@ type HoleError struct {
 func (e *HoleError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "the history between snapshot %s and snapshot %s has a hole: ", name(e.Place), name(e.Child))
-	switch {
-	case e.Missing == e.Child:
+	switch e.Missing {
+	case e.Child:
 		fmt.Fprintf(&b, "snapshot %s can't be read", name(e.Missing))
-	case e.Missing == catalog.NoSnapshot:
+	case catalog.NoSnapshot:
 		b.WriteString("what lies between is unknown")
-	case e.Missing == e.Place:
+	case e.Place:
 		fmt.Fprintf(&b, "the files of %s itself are gone", name(e.Missing))
 	default:
 		fmt.Fprintf(&b, "snapshot %s was not found or can't be read", name(e.Missing))

@@ -96,17 +96,17 @@ type Step struct {
 type Verdict string
 
 const (
-	// Unchanged: the head holds the place's snapshot.
+	// Unchanged says that the head holds the place's snapshot, or that the end was reached.
 	Unchanged Verdict = "unchanged"
-	// Continuous: every snapshot between the place and the head is known and can be read.
+	// Continuous says that every snapshot between the place and the head is known and can be read.
 	Continuous Verdict = "continuous"
-	// Hole: something between the place and the head is gone.
+	// Hole says that something between the place and the head is gone.
 	Hole Verdict = "hole"
-	// Diverged: the head does not descend from the place.
+	// Diverged says that the head does not descend from the place.
 	Diverged Verdict = "diverged"
-	// Replaced: another table is under the name.
+	// Replaced says that another table is under the name.
 	Replaced Verdict = "replaced"
-	// Started: there was no place, reading starts where the configuration says.
+	// Started says that there was no place: reading starts where the configuration says.
 	Started Verdict = "started"
 )
 
@@ -137,6 +137,7 @@ type Resolution struct {
 // OnLost is the policy for lost lineage.
 type OnLost string
 
+// What to do at lost lineage.
 const (
 	LostStart     OnLost = "start"      // from start_snapshot_id if that is reachable, else stand at the head
 	LostAncestor  OnLost = "ancestor"   // every snapshot after the newest proved common ancestor
@@ -148,6 +149,7 @@ const (
 // OnReplaced is the policy for another table under the name.
 type OnReplaced string
 
+// What to do about another table.
 const (
 	ReplacedFail    OnReplaced = "fail"    // a *ReplacedError
 	ReplacedRestart OnReplaced = "restart" // as on a first run
@@ -156,6 +158,7 @@ const (
 // StartFrom says where to start without a place and without a start snapshot.
 type StartFrom string
 
+// Where to start.
 const (
 	StartTableScan StartFrom = "table_scan" // the head whole, then what comes
 	StartEarliest  StartFrom = "earliest"   // the oldest state that can be found and read, then every snapshot after it

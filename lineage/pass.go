@@ -5,6 +5,7 @@ package lineage
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rpk-nessie/rpk-nessie/catalog"
@@ -22,7 +23,7 @@ type passage struct {
 func (w passage) reason() string {
 	holes := w.closed
 	if w.stuck != nil {
-		holes = append(holes[:len(holes):len(holes)], w.stuck)
+		holes = append(slices.Clip(holes), w.stuck)
 	}
 	var parts []string
 	for _, h := range holes {

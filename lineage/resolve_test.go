@@ -416,13 +416,13 @@ func TestHolesThatAreNotClosedAreLost(t *testing.T) {
 			assert.Equal(t, int64(2), hole.Place)
 			assert.Equal(t, -1, lost.Skipped)
 			for _, part := range append(c.says, "2", "3") {
-				assert.ErrorContains(t, err, part)
+				require.ErrorContains(t, err, part)
 			}
 
 			c.policy.OnLost = LostAncestor
 			_, err = Resolve(t.Context(), place, c.model.state(6), c.model, c.policy)
 			require.ErrorAs(t, err, &lost)
-			assert.ErrorContains(t, err, "no common ancestor is proved")
+			require.ErrorContains(t, err, "no common ancestor is proved")
 
 			c.policy.OnLost = LostStart
 			res, err := Resolve(t.Context(), place, c.model.state(6), c.model, c.policy)

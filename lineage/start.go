@@ -5,6 +5,7 @@ package lineage
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/rpk-nessie/rpk-nessie/catalog"
@@ -171,8 +172,8 @@ func (r *resolver) fromTime(ctx context.Context, moment int64) (Resolution, erro
 	if err != nil {
 		return Resolution{}, err
 	}
-	for i := len(r.line.nodes) - 1; i >= 0; i-- {
-		if r.line.nodes[i].state.TimestampMs >= moment {
+	for i, n := range slices.Backward(r.line.nodes) {
+		if n.state.TimestampMs >= moment {
 			return r.fromOldest(ctx, i)
 		}
 	}

@@ -268,20 +268,13 @@ func TestConcurrentAcksNeitherLoseNorReorderPlaces(t *testing.T) {
 	var outputs sync.WaitGroup
 	for range 8 {
 		outputs.Go(func() {
-			var held []func()
 			for ack := range queue {
-				held = append(held, ack)
-				if len(held) > 3 || len(queue) == 0 {
-					rand.Shuffle(len(held), func(i, j int) { held[i], held[j] = held[j], held[i] })
-					for _, ack := range held {
-						ack()
-						ack()
-					}
-					held = nil
+				held := append(more(queue, 3), ack)
+				rand.Shuffle(len(held), func(i, j int) { held[i], held[j] = held[j], held[i] })
+				for _, ack := range held {
+					ack()
+					ack()
 				}
-			}
-			for _, ack := range held {
-				ack()
 			}
 		})
 	}
@@ -312,4 +305,19 @@ func TestConcurrentAcksNeitherLoseNorReorderPlaces(t *testing.T) {
 	rows, bytes := tracker.InFlight()
 	assert.Zero(t, rows)
 	assert.Zero(t, bytes)
+}
+
+// more returns up to n acks that are there without waiting.
+func more(queue <-chan func(), n int) (acks []func()) {
+	for range n {
+		select {
+		case ack, ok := <-queue:
+			if ok {
+				acks = append(acks, ack)
+			}
+		default:
+			return acks
+		}
+	}
+	return acks
 }

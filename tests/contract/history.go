@@ -4,6 +4,7 @@ package contract
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"testing"
@@ -91,9 +92,7 @@ func (s *suite) limitedLog(t *testing.T) {
 	three := s.commit(t, two, "three", put(at(content, 3), namespace, "t"))
 	limited := func(limit string, more url.Values) []string {
 		query := url.Values{"fetch": {"ALL"}, "limit-hash": {limit}}
-		for k, v := range more {
-			query[k] = v
-		}
+		maps.Copy(query, more)
 		return logged(t, s.get(t, tree(three.Name, "/history"), query))
 	}
 	whole := []string{"three", "create u", "create t", "namespace"}

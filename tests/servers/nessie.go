@@ -218,7 +218,7 @@ func (n *Nessie) Stop() error {
 	}
 	err := n.input.Close()
 	n.input = nil
-	<-n.ended // the exit status tells of the signal that ended it
+	_ = <-n.ended // the exit status tells of the signal that ended it
 	return err
 }
 

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+
+GO      ?= go
+BINARY  := rpk-nessie
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null)
+LDFLAGS := -s -w $(if $(VERSION),-X main.version=$(VERSION))
+
+# Packages that start servers run JVMs of half a gigabyte each: no more than two at once.
+TESTFLAGS ?= -shuffle=on -timeout=15m -p=2
+
+# What runs without real servers, for the race detector and the soak test.
+UNIT := $$($(GO) list ./... | grep -v /tests/)
+
+SOAK_COUNT ?= 20
+
+.PHONY: help build demo test unit race lint fmt bench soak servers clean
+
+help: ## Show this
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## Build ./rpk-nessie
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BINARY) ./cmd/rpk-nessie
+
+demo: build ## Show what it does: an in-memory Nessie, a table, a pipeline, a restart
+	./$(BINARY) demo
+
+servers: ## Fetch Nessie's jars and a Java for the tests
+	scripts/fetch-servers
+
+test: servers ## Test everything, on real servers too
+	$(GO) test $(TESTFLAGS) ./...
+
+unit: ## Test what needs no server
+	$(GO) test $(TESTFLAGS) $(UNIT)
+
+race: ## Test what needs no server with the race detector
+	$(GO) test -race $(TESTFLAGS) $(UNIT)
+
+lint: ## Check format and style
+	@unformatted=$$(git ls-files -z '*.go' | xargs -0 scripts/tool gofumpt -l); \
+	  if [ -n "$$unformatted" ]; then echo "not formatted (make fmt):"; echo "$$unformatted"; exit 1; fi
+	$(GO) vet ./...
+	scripts/tool golangci-lint run
+
+fmt: ## Format
+	git ls-files -z '*.go' | xargs -0 scripts/tool gofumpt -w
+
+bench: ## Run the benchmarks
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+soak: ## Repeat the tests that need no server, with the race detector and other random seeds each time
+	$(GO) test -race -shuffle=on -timeout=0 -p=2 -count=$(SOAK_COUNT) $(UNIT)
+
+clean: ## Remove what was built here; the cache folder stays
+	rm -rf $(BINARY) dist

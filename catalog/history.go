@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"slices"
 	"strings"
 
 	iceio "github.com/apache/iceberg-go/io"
@@ -255,19 +256,26 @@ func (h *History) lookup(id int64) (Found, bool) {
 }
 
 // findInLog goes on in the log, as far as reach allows, until a commit has this snapshot id and its metadata is there.
+// Of several such commits the oldest, which brought the snapshot, is believed: where later ones changed only the schema,
+// Nessie's REST catalog has put the new schema id on the old snapshot.
 func (h *History) findInLog(ctx context.Context, id int64, reach func() bool) (Found, error) {
-	for tried := 0; ; {
-		for commits := h.log.of(id); tried < len(commits); tried++ {
-			if err := h.readAhead(ctx, commits[tried]); err != nil {
-				return Found{}, fmt.Errorf("looking for snapshot %d: %w", id, err)
+	tried := false
+	for {
+		commits := h.log.of(id)
+		if len(commits) > 0 && (h.log.settled(id) || !reach()) {
+			for _, c := range slices.Backward(commits) {
+				if err := h.readAhead(ctx, c); err != nil {
+					return Found{}, fmt.Errorf("looking for snapshot %d: %w", id, err)
+				}
+				if found, ok := h.lookup(id); ok {
+					return found, nil
+				}
 			}
-			if found, ok := h.lookup(id); ok {
-				return found, nil
-			}
+			tried = true
 		}
 		if !reach() {
 			why := "no commit in the log has it as its snapshot"
-			if tried > 0 {
+			if tried {
 				why = "the metadata files of the commits that have it as their snapshot are gone"
 			}
 			return Found{Why: why}, nil
@@ -276,6 +284,36 @@ func (h *History) findInLog(ctx context.Context, id int64, reach func() bool) (F
 			return Found{}, fmt.Errorf("looking for snapshot %d: %w", id, err)
 		}
 	}
+}
+
+// Original answers s as the metadata file of the commit that brought it tells it, which matters for its schema alone: see
+// findInLog. A state found by this History is that already; the head's need not be, where its file comes from the REST
+// catalog and knows several schemas. Otherwise s is returned, and nothing is asked.
+func (h *History) Original(ctx context.Context, s State) (State, error) {
+	meta := h.cfg.Table.Meta
+	if s.Empty() || s.MetadataLocation != h.cfg.Table.Location || len(meta.Schemas()) < 2 || len(meta.Snapshots()) > 1 {
+		return s, nil
+	}
+	for !h.log.settled(s.SnapshotID) && h.log.near() {
+		if err := h.log.advance(ctx, s.SnapshotID); err != nil {
+			return State{}, fmt.Errorf("looking for the commit of snapshot %d: %w", s.SnapshotID, err)
+		}
+	}
+	commits := h.log.of(s.SnapshotID)
+	if len(commits) == 0 {
+		return s, nil
+	}
+	first, err := h.Table(ctx, commits[len(commits)-1].Content.MetadataLocation)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, nil
+	}
+	if err != nil {
+		return State{}, fmt.Errorf("reading the commit of snapshot %d: %w", s.SnapshotID, err)
+	}
+	if original, ok := first.State(s.SnapshotID); ok {
+		return original, nil
+	}
+	return s, nil
 }
 
 // Commits answers the commits that touched the table, on the first-parent log from the head, newest first, renames

@@ -68,6 +68,19 @@ func (t *tableLog) of(id int64) []TableCommit {
 	return commits
 }
 
+// settled reports whether the commit that brought a snapshot was fetched: one with another snapshot lies behind it.
+func (t *tableLog) settled(id int64) bool {
+	if len(t.puts[id]) == 0 {
+		return false
+	}
+	for _, l := range append([]*logLine{t.main}, t.side...) {
+		if n := len(l.commits); n > 0 && l.commits[n-1].Content.SnapshotID == id && !l.done() {
+			return false
+		}
+	}
+	return true
+}
+
 // near reports whether there is more of what lies between the head and until: on the main line, or on a line that was
 // merged into it there.
 func (t *tableLog) near() bool {

@@ -78,6 +78,9 @@ func (t Task) scanTask() table.FileScanTask {
 		FirstRowID:         t.File.Data.FirstRowID(),
 		DataSequenceNumber: &t.File.Sequence,
 	}
+	if t.part != (part{}) {
+		task.Start, task.Length = t.part.start, t.part.length
+	}
 	if v := t.Deletes.Vector; v != nil {
 		task.DeletionVectorFiles = []iceberg.DataFile{v.Data}
 	}

@@ -31,11 +31,16 @@ func (f File) Path() string { return f.path }
 type Task struct {
 	File    File
 	Deletes Deletes
+
+	part part // of the file that is read; zero: all of it
 }
+
+// part is a range of bytes. The row groups that begin in it are read.
+type part struct{ start, length int64 }
 
 // Rows is the number of rows that the task yields, or -1 where deletes apply and only reading tells.
 func (t Task) Rows() int64 {
-	if !t.Deletes.None() {
+	if !t.Deletes.None() || t.part != (part{}) {
 		return -1
 	}
 	return t.File.Data.Count()

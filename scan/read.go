@@ -24,6 +24,10 @@ const (
 const (
 	OperationRead   = "read"   // a row of a table scan
 	OperationInsert = "insert" // a row that the step adds
+	OperationDelete = "delete" // a row that the step removes
+	// An update is two messages beside each other: the row with its key before and after the step.
+	OperationUpdateBefore = "update_before"
+	OperationUpdateAfter  = "update_after"
 )
 
 // ReadOptions say how to read a plan. The zero value of a field stands for its default.
@@ -58,7 +62,9 @@ type Batch struct {
 	Messages  [][]byte // json: one a row; ndjson, arrow: one
 	Bytes     int64    // of all messages
 	Operation string
-	Last      bool // the plan has no rows after these
+	// Operations says the operation of each message where they differ; nil: all have Operation, which is "" otherwise.
+	Operations []string
+	Last       bool // the plan has no rows after these
 }
 
 // Read yields the plan's rows from opts.From on, in one order that depends on nothing but the plan: the ordinals of rows

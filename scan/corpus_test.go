@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"testing"
@@ -305,6 +307,48 @@ func readAll(t *testing.T, source Source, step Step) error {
 		}
 	}
 	return nil
+}
+
+func TestRowLineageColumnsAreReadOnRequest(t *testing.T) {
+	c := openCorpus(t, "dv")
+	dir, err := corpus.Dir()
+	require.NoError(t, err)
+	text, err := os.ReadFile(filepath.Join(dir, "expected", "dv.json"))
+	require.NoError(t, err)
+	var expected struct {
+		Commits []struct {
+			SnapshotID int64      `json:"snapshotId"`
+			Lineage    [][3]int64 `json:"lineage"` // id, _row_id, _last_updated_sequence_number
+		} `json:"commits"`
+	}
+	require.NoError(t, json.Unmarshal(text, &expected))
+	checked := 0
+	for _, commit := range expected.Commits {
+		if commit.Lineage == nil {
+			continue
+		}
+		checked++
+		state := c.states[commit.SnapshotID]
+		plan, err := PlanStep(t.Context(), c.source(state), Step{
+			Way: WayTableScan, After: state, Columns: []string{"id", "_row_id", "_last_updated_sequence_number"},
+		})
+		require.NoError(t, err)
+		var got [][3]int64
+		for batch, err := range plan.Read(t.Context(), ReadOptions{}) {
+			require.NoError(t, err)
+			for _, m := range batch.Messages {
+				var row struct {
+					ID       int64 `json:"id"`
+					RowID    int64 `json:"_row_id"`
+					Sequence int64 `json:"_last_updated_sequence_number"`
+				}
+				require.NoError(t, json.Unmarshal(m, &row))
+				got = append(got, [3]int64{row.ID, row.RowID, row.Sequence})
+			}
+		}
+		assert.ElementsMatch(t, commit.Lineage, got, "snapshot %d", commit.SnapshotID)
+	}
+	assert.NotZero(t, checked)
 }
 
 func TestPlanningOpensOnlyTheManifestsOfTheSnapshot(t *testing.T) {

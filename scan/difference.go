@@ -165,10 +165,7 @@ func namesOthers(deletes []File, lists ...[]File) bool {
 // resolve gives every file that is read its effective deletes on its side.
 func (d *difference) resolve(ctx context.Context, plan *Plan) error {
 	files := slices.Concat(d.addedData, d.removedData, d.candidates)
-	matching := slices.DeleteFunc(slices.Clone(d.sharedDeletes), func(m iceberg.ManifestFile) bool {
-		return !deletesMayMatch(m, d.specs(), files)
-	})
-	shared, err := d.after.live(ctx, matching)
+	shared, err := d.after.live(ctx, matching(d.sharedDeletes, d.specs(), files))
 	if err != nil {
 		return err
 	}

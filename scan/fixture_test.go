@@ -45,7 +45,7 @@ const tableText = `{
 
 // fixture is a table made by hand: every manifest entry is as the test says.
 type fixture struct {
-	*testing.T
+	testing.TB
 	dir  string
 	fs   *localFiles
 	meta table.Metadata
@@ -54,9 +54,9 @@ type fixture struct {
 	manifests []iceberg.ManifestFile
 }
 
-func newFixture(t *testing.T, properties string) *fixture {
+func newFixture(t testing.TB, properties string) *fixture {
 	t.Helper()
-	f := &fixture{T: t, dir: t.TempDir(), fs: &localFiles{}, state: catalog.State{SnapshotID: catalog.NoSnapshot}}
+	f := &fixture{TB: t, dir: t.TempDir(), fs: &localFiles{}, state: catalog.State{SnapshotID: catalog.NoSnapshot}}
 	if properties == "" {
 		properties = "{}"
 	}
@@ -122,7 +122,7 @@ func (f *fixture) dataEntry(name string, spec int, partition map[int]any) iceber
 // dataFile writes rows (JSON objects) as a Parquet file of the current schema.
 func (f *fixture) dataFile(name string, spec int, partition map[int]any, rows ...string) iceberg.DataFile {
 	f.Helper()
-	size := f.writeParquet(name, arrowSchema(f.T, f.meta.CurrentSchema()), rows)
+	size := f.writeParquet(name, arrowSchema(f.TB, f.meta.CurrentSchema()), rows)
 	b, err := iceberg.NewDataFileBuilder(f.spec(spec), iceberg.EntryContentData, f.path(name), iceberg.ParquetFile, partition, nil, nil, int64(len(rows)), size)
 	require.NoError(f, err)
 	return b.Build()
@@ -135,7 +135,7 @@ func (f *fixture) positionDeletes(name string, spec int, partition map[int]any, 
 	for _, pos := range positions {
 		rows = append(rows, fmt.Sprintf(`{"file_path": %q, "pos": %d}`, f.path(target), pos))
 	}
-	f.writeParquet(name, arrowSchema(f.T, iceberg.PositionalDeleteSchema), rows)
+	f.writeParquet(name, arrowSchema(f.TB, iceberg.PositionalDeleteSchema), rows)
 	return f.entryFile(name, iceberg.EntryContentPosDeletes, spec, partition, int64(len(positions)))
 }
 
@@ -147,7 +147,7 @@ func (f *fixture) equalityDeletes(name string, spec int, partition map[int]any, 
 	for _, id := range ids {
 		rows = append(rows, fmt.Sprintf(`{"id": %d}`, id))
 	}
-	f.writeParquet(name, arrowSchema(f.T, schema), rows)
+	f.writeParquet(name, arrowSchema(f.TB, schema), rows)
 	return f.entryFile(name, iceberg.EntryContentEqDeletes, spec, partition, int64(len(ids)),
 		func(b *iceberg.DataFileBuilder) { b.EqualityFieldIDs([]int{1}) })
 }
@@ -163,7 +163,7 @@ func (f *fixture) vector(name, target string, positions ...int64) iceberg.DataFi
 	return files[0]
 }
 
-func arrowSchema(t *testing.T, schema *iceberg.Schema) *arrow.Schema {
+func arrowSchema(t testing.TB, schema *iceberg.Schema) *arrow.Schema {
 	t.Helper()
 	out, err := table.SchemaToArrowSchema(schema, nil, true, false)
 	require.NoError(t, err)

@@ -31,42 +31,40 @@ type lane struct {
 	err    error
 }
 
-// start runs the workers over the tasks from first on, leaving out skip rows of the first. stop ends them, waits for them
-// and drops what they made.
-func (p *Plan) start(ctx context.Context, opts ReadOptions, first int, skip int64) (f *flow, stop func(), err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	f = &flow{ctx: ctx, limit: opts.Memory, head: first, end: len(p.Tasks), waiting: map[int]*lane{}}
+// newFlow is a flow of the tasks first ≤ i < end. Its waits end when ctx does, until unhook is called.
+func newFlow(ctx context.Context, limit int64, first, end int) (f *flow, unhook func() bool) {
+	f = &flow{ctx: ctx, limit: limit, head: first, end: end, waiting: map[int]*lane{}}
 	f.moved.L = &f.mu
-	unhook := context.AfterFunc(ctx, func() {
+	return f, context.AfterFunc(ctx, func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.moved.Broadcast()
 	})
-	var workers sync.WaitGroup
-	stop = func() {
-		cancel()
-		unhook()
-		workers.Wait()
-		f.drop()
-	}
+}
+
+// start runs the workers over the tasks from first on, leaving out skip rows of the first. stop ends them, waits for them
+// and drops what they made.
+func (p *Plan) start(ctx context.Context, opts ReadOptions, first int, skip int64) (f *flow, stop func(), err error) {
 	var encoder *Encoder
 	if opts.Format != FormatArrow {
 		if encoder, err = NewEncoder(p.Schema); err != nil {
-			stop()
 			return nil, nil, err
 		}
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	f, unhook := newFlow(ctx, opts.Memory, first, len(p.Tasks))
 	var next atomic.Int64
 	next.Store(int64(first))
+	var workers sync.WaitGroup
 	for range min(opts.Parallelism, len(p.Tasks)-first) {
 		w := &worker{plan: p, opts: opts, flow: f}
 		if encoder != nil {
 			w.encoder = encoder.Clone()
 		}
 		workers.Go(func() {
-			for {
+			for ctx.Err() == nil {
 				i := int(next.Add(1)) - 1
-				if i >= len(p.Tasks) || ctx.Err() != nil {
+				if i >= len(p.Tasks) {
 					return
 				}
 				from := int64(0)
@@ -77,7 +75,12 @@ func (p *Plan) start(ctx context.Context, opts ReadOptions, first int, skip int6
 			}
 		})
 	}
-	return f, stop, nil
+	return f, func() {
+		cancel()
+		unhook()
+		workers.Wait()
+		f.drop()
+	}, nil
 }
 
 // admit waits until n more bytes fit, or the consumer waits for task i. It returns the context's cause when that ends.

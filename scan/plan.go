@@ -81,7 +81,7 @@ func PlanStep(ctx context.Context, source Source, step Step) (*Plan, error) {
 	p := &planner{source: source, step: step}
 	plan := &Plan{Schema: projected, source: source, after: step.After, schema: schema, columns: step.Columns}
 	if err := p.find(ctx, plan); err != nil {
-		return nil, fmt.Errorf("planning the %s to snapshot %d: %w", step.Way, step.After.SnapshotID, err)
+		return nil, fmt.Errorf("planning snapshot %d (%s): %w", step.After.SnapshotID, step.Way, err)
 	}
 	plan.ManifestsOpened = int(p.opened.Load())
 	plan.finish()

@@ -209,8 +209,8 @@ func TestABridgeFindsFilesWhoseDeletesChanged(t *testing.T) {
 	assert.Equal(t, KindDelete, plan.Kind)
 	require.Len(t, plan.Changed, 1)
 	change := plan.Changed[0]
-	assert.Equal(t, []string{"x.parquet -d1.parquet"}, names([]Task{{change.File, change.Before}}))
-	assert.Equal(t, []string{"x.parquet -d1.parquet -d2.parquet"}, names([]Task{{change.File, change.After}}))
+	assert.Equal(t, []string{"x.parquet -d1.parquet"}, names([]Task{{File: change.File, Deletes: change.Before}}))
+	assert.Equal(t, []string{"x.parquet -d1.parquet -d2.parquet"}, names([]Task{{File: change.File, Deletes: change.After}}))
 	assert.Equal(t, 3, plan.ManifestsOpened, "the manifest of partition y stays closed")
 
 	back := f.plan(Step{Way: WayBridge, Before: &after, After: before})

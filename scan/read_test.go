@@ -196,25 +196,6 @@ func TestResumingBehindTheEndIsAnError(t *testing.T) {
 	}
 }
 
-func TestAColumnThatNoFileHasIsNull(t *testing.T) {
-	f := newFixture(t, "")
-	old := arrowSchema(t, f.meta.Schemas()[0])
-	size := f.writeParquet("old.parquet", old, []string{`{"id": 1, "cat": "a"}`, `{"id": 2, "cat": "b"}`})
-	b, err := iceberg.NewDataFileBuilder(f.spec(0), iceberg.EntryContentData, f.path("old.parquet"), iceberg.ParquetFile, nil, nil, nil, 2, size)
-	require.NoError(t, err)
-	state := f.commit("append", []change{added(b.Build())})
-	for want, columns := range map[string][]string{
-		`{"name":null}{"name":null}`:                                   {"name"},
-		`{"id":1,"name":null,"cat":"a"}{"id":2,"name":null,"cat":"b"}`: nil,
-	} {
-		plan := f.plan(Step{Way: WaySnapshot, After: state, Columns: columns})
-		for batch, err := range plan.Read(t.Context(), ReadOptions{}) {
-			require.NoError(t, err)
-			assert.Equal(t, want, string(bytes.Join(batch.Messages, nil)))
-		}
-	}
-}
-
 func TestFilesThatAreGoneOrBrokenAreNamed(t *testing.T) {
 	read := func(f *fixture, state catalog.State) error {
 		plan := f.plan(Step{Way: WayTableScan, After: state})
@@ -280,6 +261,7 @@ func TestBreakingOutAndCancellingEndEverything(t *testing.T) {
 	})
 	t.Run("cancel while rows wait", func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
+		defer cancel(nil)
 		cause := errors.New("enough")
 		var got error
 		for batch, err := range plan.Read(ctx, ReadOptions{BatchRows: 1, Memory: 1}) {
@@ -295,39 +277,13 @@ func TestBreakingOutAndCancellingEndEverything(t *testing.T) {
 	})
 	t.Run("cancel while storage hangs", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
 		f.fs.before = func(string) error { cancel(); <-ctx.Done(); return ctx.Err() }
 		defer func() { f.fs.before = nil }()
 		for _, err := range plan.Read(ctx, ReadOptions{}) {
 			require.ErrorIs(t, err, context.Canceled)
 		}
 	})
-}
-
-func TestIdentityPartitionColumnsThatTheFileLacksComeFromThePartition(t *testing.T) {
-	f := newFixture(t, "")
-	schema := arrowSchema(t, iceberg.NewSchema(0,
-		iceberg.NestedField{ID: 2, Name: "name", Type: iceberg.PrimitiveTypes.String}))
-	group := []change{}
-	for i, partition := range []map[int]any{{1000: "x", 1001: int64(7)}, {1000: nil, 1001: int64(8)}} {
-		name := fmt.Sprintf("%d.parquet", i)
-		size := f.writeParquet(name, schema, []string{`{"name": "a"}`, `{"name": "b"}`})
-		b, err := iceberg.NewDataFileBuilder(f.spec(2), iceberg.EntryContentData, f.path(name), iceberg.ParquetFile, partition, nil, nil, 2, size)
-		require.NoError(t, err)
-		group = append(group, added(b.Build()))
-	}
-	// A file that has the column keeps its own values.
-	group = append(group, added(f.dataFile("2.parquet", 2, map[int]any{1000: "wrong", 1001: int64(9)}, numbered(3, 4)...)))
-	state := f.commit("append", group)
-	var got []string
-	for batch, err := range f.plan(Step{Way: WaySnapshot, After: state}).Read(t.Context(), ReadOptions{}) {
-		require.NoError(t, err)
-		got = append(got, lines(t, FormatJSON, batch)...)
-	}
-	assert.Equal(t, []string{
-		`{"id":7,"name":"a","cat":"x"}`, `{"id":7,"name":"b","cat":"x"}`,
-		`{"id":8,"name":"a","cat":null}`, `{"id":8,"name":"b","cat":null}`,
-		`{"id":3,"name":"name 3","cat":"a"}`,
-	}, got)
 }
 
 func TestFilesWithoutFieldIDsNeedTheNameMapping(t *testing.T) {

@@ -5,7 +5,6 @@ package scan
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/apache/iceberg-go"
 )
@@ -19,23 +18,12 @@ func (p *planner) snapshot(ctx context.Context, plan *Plan) error {
 	if err != nil {
 		return err
 	}
-	id := p.step.After.SnapshotID
-	var own, deletesOfOthers []iceberg.ManifestFile
-	for _, m := range manifests {
-		isDelete := m.ManifestContent() == iceberg.ManifestContentDeletes
-		isOwn := m.SnapshotID() == id || m.SnapshotID() == unknownSnapshot
-		switch {
-		case isOwn && (isDelete || mayHaveChanges(m)):
-			own = append(own, m)
-		case !isOwn && isDelete:
-			deletesOfOthers = append(deletesOfOthers, m)
-		}
-	}
+	own, othersDeletes := p.divide(manifests)
 	entries, err := after.entries(ctx, own, func(entry) bool { return true })
 	if err != nil {
 		return err
 	}
-	c := changesOf(entries, id)
+	c := changesOf(entries, p.step.After.SnapshotID)
 	plan.Kind = c.kind()
 	var again []File // only these can be older than deletes of earlier snapshots
 	for _, f := range c.addedData {
@@ -43,10 +31,7 @@ func (p *planner) snapshot(ctx context.Context, plan *Plan) error {
 			again = append(again, f)
 		}
 	}
-	matching := slices.DeleteFunc(deletesOfOthers, func(m iceberg.ManifestFile) bool {
-		return !deletesMayMatch(m, p.specs(), again)
-	})
-	older, err := after.live(ctx, matching)
+	older, err := after.live(ctx, matching(othersDeletes, p.specs(), again))
 	if err != nil {
 		return err
 	}
@@ -58,9 +43,24 @@ func (p *planner) snapshot(ctx context.Context, plan *Plan) error {
 		return err
 	}
 	if p.step.After.Operation == "replace" && plan.Kind != KindEmpty && plan.Kind != KindAppend {
-		return p.verifyReplace(ctx, plan, c)
+		return p.verifyReplace(ctx, plan, c, othersDeletes)
 	}
 	return nil
+}
+
+// divide finds the manifests that tell what the snapshot did, and the delete manifests that were there before.
+func (p *planner) divide(manifests []iceberg.ManifestFile) (own, othersDeletes []iceberg.ManifestFile) {
+	for _, m := range manifests {
+		isDelete := m.ManifestContent() == iceberg.ManifestContentDeletes
+		isOwn := m.SnapshotID() == p.step.After.SnapshotID || m.SnapshotID() == unknownSnapshot
+		switch {
+		case isOwn && (isDelete || mayHaveChanges(m)):
+			own = append(own, m)
+		case !isOwn && isDelete:
+			othersDeletes = append(othersDeletes, m)
+		}
+	}
+	return own, othersDeletes
 }
 
 // mayHaveChanges is false for a data manifest that only carries files over. A count of -1 is unknown.
@@ -117,8 +117,8 @@ func (c changes) kind() Kind {
 
 // verifyReplace trusts that a snapshot called replace changed no row when the removed and the added files hold equally
 // many live rows. Otherwise, and where that can't be told because files are gone, it stays what its entries say.
-func (p *planner) verifyReplace(ctx context.Context, plan *Plan, c changes) error {
-	same, err := p.keepsRows(ctx, plan, c)
+func (p *planner) verifyReplace(ctx context.Context, plan *Plan, c changes, othersDeletes []iceberg.ManifestFile) error {
+	same, err := p.keepsRows(ctx, plan, c, othersDeletes)
 	var missing *MissingFileError
 	if err != nil && !errors.As(err, &missing) {
 		return err
@@ -131,7 +131,7 @@ func (p *planner) verifyReplace(ctx context.Context, plan *Plan, c changes) erro
 	return nil
 }
 
-func (p *planner) keepsRows(ctx context.Context, plan *Plan, c changes) (bool, error) {
+func (p *planner) keepsRows(ctx context.Context, plan *Plan, c changes, othersDeletes []iceberg.ManifestFile) (bool, error) {
 	if len(c.addedDeletes) > 0 && len(c.removedDeletes) == 0 {
 		return false, nil // rewritten deletes take the place of others
 	}
@@ -139,26 +139,14 @@ func (p *planner) keepsRows(ctx context.Context, plan *Plan, c changes) (bool, e
 	if err != nil {
 		return false, err
 	}
-	removed, err := p.removedRows(ctx, plan, c)
+	removed, err := p.removedRows(ctx, plan, c, othersDeletes)
 	return err == nil && added == removed, err
 }
 
 // removedRows counts the live rows that the removed files held before. Their deletes of that time are those that live on
 // from earlier snapshots and those that this snapshot removed.
-func (p *planner) removedRows(ctx context.Context, plan *Plan, c changes) (int64, error) {
-	after := p.after()
-	manifests, err := after.manifests(ctx)
-	if err != nil {
-		return 0, err
-	}
-	_, deleteManifests := split(manifests)
-	var unread []iceberg.ManifestFile
-	for _, m := range deleteManifests {
-		if m.SnapshotID() != p.step.After.SnapshotID && deletesMayMatch(m, p.specs(), c.removedData) {
-			unread = append(unread, m)
-		}
-	}
-	deletes, err := after.live(ctx, unread)
+func (p *planner) removedRows(ctx context.Context, plan *Plan, c changes, othersDeletes []iceberg.ManifestFile) (int64, error) {
+	deletes, err := p.after().live(ctx, matching(othersDeletes, p.specs(), c.removedData))
 	if err != nil {
 		return 0, err
 	}

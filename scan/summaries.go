@@ -13,6 +13,17 @@ import (
 // A manifest list says of each manifest which sequence numbers and partitions its files have. This file asks it whether a
 // manifest can hold a file that matters, so that the others stay unopened. Every answer errs towards opening.
 
+// matching are the delete manifests that can hold a delete file which applies to one of the data files.
+func matching(deletes []iceberg.ManifestFile, specs specLookup, files []File) []iceberg.ManifestFile {
+	var out []iceberg.ManifestFile
+	for _, m := range deletes {
+		if deletesMayMatch(m, specs, files) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
 // deletesMayMatch reports whether a delete manifest can hold a delete file that applies to one of the data files. No
 // entry has a higher data sequence number than its manifest.
 func deletesMayMatch(m iceberg.ManifestFile, specs specLookup, files []File) bool {

@@ -42,15 +42,6 @@ func (w *watchedIO) Open(name string) (iceio.File, error) {
 	return &watchedFile{File: f, io: w, name: name}, nil
 }
 
-func (w *watchedIO) ReadFile(name string) ([]byte, error) {
-	f, err := w.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	body, err := io.ReadAll(f)
-	return body, errors.Join(err, f.Close())
-}
-
 func (w *watchedIO) Remove(name string) error {
 	return fmt.Errorf("removing %s: %w", name, fs.ErrPermission)
 }
@@ -107,8 +98,4 @@ func (f *watchedFile) ReadAt(p []byte, off int64) (int, error) {
 	}
 	n, err := f.File.ReadAt(p, off)
 	return n, f.io.note(f.name, err)
-}
-
-func (f *watchedFile) Seek(offset int64, whence int) (int64, error) {
-	return f.File.Seek(offset, whence)
 }

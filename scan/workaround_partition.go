@@ -99,10 +99,19 @@ func defaultOf(value any, typ iceberg.Type) (any, error) {
 		return v, nil
 	}
 	if b, ok := bytesOf(value); ok {
-		if _, isUUID := typ.(iceberg.UUIDType); isUUID {
+		switch t := typ.(type) {
+		case iceberg.UUIDType:
 			return uuid.FromBytes(b)
+		case iceberg.DecimalType: // a manifest that does not mark the type as decimal
+			return decimalOf(b, t.Scale())
 		}
 		return b, nil
 	}
 	return nil, fmt.Errorf("a value of Go type %T does not fit the column type %s", value, typ)
+}
+
+func decimalOf(unscaled []byte, scale int) (iceberg.Decimal, error) {
+	var d iceberg.DecimalLiteral
+	err := d.UnmarshalBinary(unscaled)
+	return iceberg.Decimal{Val: d.Val, Scale: scale}, err
 }

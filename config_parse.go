@@ -41,6 +41,7 @@ type Config struct {
 	OnDelete    string
 
 	Format      scan.Format
+	RowOrdinals bool
 	BatchRows   int
 	BatchBytes  int64
 	Parallelism int
@@ -133,6 +134,7 @@ func parseConfig(conf *service.ParsedConfig) (*Config, error) {
 		OnOverwrite:     r.str(niFieldOnOverwrite),
 		OnDelete:        r.str(niFieldOnDelete),
 		Format:          scan.Format(r.str(niFieldFormat)),
+		RowOrdinals:     r.boolean(niFieldRowOrdinals),
 		BatchRows:       r.positive(1, niFieldBatchRows),
 		BatchBytes:      r.size(niFieldBatchBytes),
 		Parallelism:     r.positive(0, niFieldParallelism),
@@ -177,8 +179,14 @@ func (c *Config) parseTable(r *fieldReader) {
 func (c *Config) parseLineage(r *fieldReader) {
 	c.Lineage.OnLost = lineage.OnLost(r.str(niFieldOnLostLineage))
 	c.Lineage.OnReplaced = lineage.OnReplaced(r.str(niFieldOnReplaced))
-	c.Lineage.StartFrom = lineage.StartFrom(r.str(niFieldStartFrom))
 	c.Lineage.StartSnapshotID = r.snapshotID(niFieldStartSnapshot)
+	c.Lineage.EndSnapshotID = r.snapshotID(niFieldEndSnapshot)
+	switch from := r.str(niFieldStartFrom); from {
+	case startFromTableScan, startFromEarliest, startFromLatest:
+		c.Lineage.StartFrom = lineage.StartFrom(from)
+	default:
+		c.Lineage.StartTime = r.moment(niFieldStartFrom)
+	}
 }
 
 // snapshotID reads an optional snapshot id. Ids are strings in a
@@ -194,6 +202,21 @@ func (r *fieldReader) snapshotID(field string) *int64 {
 		return nil
 	}
 	return &id
+}
+
+// moment reads an ISO time; without a zone it is UTC.
+func (r *fieldReader) moment(field string) *time.Time {
+	text := r.str(field)
+	for _, layout := range []string{
+		time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04Z07:00", "2006-01-02T15:04", "2006-01-02",
+	} {
+		if t, err := time.Parse(layout, strings.Replace(text, " ", "T", 1)); err == nil {
+			return &t
+		}
+	}
+	r.fail(fmt.Errorf("field %s must be %s, %s, %s, or a time such as 2026-01-31T00:00:00Z, got %q",
+		field, startFromTableScan, startFromEarliest, startFromLatest, text))
+	return nil
 }
 
 func (c *Config) parseConnection(r *fieldReader) {
@@ -236,14 +259,16 @@ func (c *Config) check() error {
 		return fmt.Errorf("field %s must not hold user information: use %s", niFieldBaseURL, niFieldAuth)
 	case !c.Incremental && (c.CheckpointCache != "" || c.CheckpointKey != ""):
 		return fmt.Errorf("fields %s and %s need %s: true", niFieldCache, niFieldCacheKey, niFieldIncremental)
-	case !c.Incremental && c.Lineage.StartSnapshotID != nil:
-		return fmt.Errorf("field %s needs %s: true", niFieldStartSnapshot, niFieldIncremental)
+	case !c.Incremental && (c.Lineage.StartSnapshotID != nil || c.Lineage.EndSnapshotID != nil):
+		return fmt.Errorf("fields %s and %s need %s: true", niFieldStartSnapshot, niFieldEndSnapshot, niFieldIncremental)
 	case c.Incremental && c.Checkpoints && c.CheckpointCache == "":
 		return fmt.Errorf("field %s is required: name a cache resource, or set %s: false to keep progress only as long as the process lives", niFieldCache, niFieldCheckpoints)
 	case c.Incremental && !c.Checkpoints && c.CheckpointCache != "":
 		return fmt.Errorf("field %s has no effect with %s: false", niFieldCache, niFieldCheckpoints)
 	case !c.Batching.IsNoop() && c.Format != formatJSON:
 		return errors.New("field batching needs format: json")
+	case c.RowOrdinals && c.Format != formatJSON:
+		return fmt.Errorf("field %s needs %s: %s", niFieldRowOrdinals, niFieldFormat, formatJSON)
 	}
 	return nil
 }

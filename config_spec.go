@@ -18,6 +18,7 @@ const (
 	niFieldIncremental    = "incremental_by_snapshot"
 	niFieldStartSnapshot  = "start_snapshot_id"
 	niFieldStartFrom      = "start_from"
+	niFieldEndSnapshot    = "end_snapshot_id"
 	niFieldCheckpoints    = "snapshot_checkpoints"
 	niFieldCache          = "checkpoint_cache"
 	niFieldCacheKey       = "checkpoint_cache_key"
@@ -28,6 +29,7 @@ const (
 	niFieldOnLostLineage  = "on_lost_lineage"
 	niFieldOnReplaced     = "on_table_replaced"
 	niFieldFormat         = "format"
+	niFieldRowOrdinals    = "row_ordinals"
 	niFieldBatchRows      = "batch_rows"
 	niFieldBatchBytes     = "batch_bytes"
 	niFieldParallelism    = "read_parallelism"
@@ -77,6 +79,8 @@ Every message carries:
 - ` + "`step`" + `: ordinal of the step of the history, ` + "`first_row`" + `: ordinal in the step of the batch's first row, ` + "`snapshot_last`" + `: true on a
   step's last batch
 - ` + "`rows`" + `: number of rows in the message, where the format holds several
+- ` + "`row_ordinal`" + `: the row's ordinal in the step, with ` + "`row_ordinals: true`" + `
+- ` + "`snapshot_from`" + `: only where a step spans snapshots whose middle is gone: the snapshot that it starts from
 `
 
 func inputSpec() *service.ConfigSpec {
@@ -127,13 +131,17 @@ func startFields() []*service.ConfigField {
 		service.NewStringField(niFieldStartSnapshot).
 			Description("First snapshot to deliver (inclusive) when there is no checkpoint: an unsigned integer as a string. Needs `incremental_by_snapshot`.").
 			Default("").Example("6302345123451234512"),
-		service.NewStringAnnotatedEnumField(niFieldStartFrom, map[string]string{
-			startFromTableScan: "The table as it is now, then every later snapshot.",
-			startFromEarliest:  "The oldest state that can be found and read, then every snapshot after it. From the table's first snapshot on this is every snapshot.",
-			startFromLatest:    "Only snapshots that come after the first look at the table. The place is stored at once.",
-		}).
-			Description("Where to begin when there is neither a checkpoint nor `start_snapshot_id`. Needs `incremental_by_snapshot`.").
-			Default(startFromTableScan),
+		service.NewStringField(niFieldStartFrom).
+			Description("Where to begin when there is neither a checkpoint nor `start_snapshot_id`. Needs `incremental_by_snapshot`. One of:\n\n" +
+				"- `table_scan`: the table as it is now, then every later snapshot\n" +
+				"- `earliest`: the oldest state that can be found and read, then every snapshot after it; from the table's first snapshot on this is every snapshot\n" +
+				"- `latest`: only snapshots that come after the first look at the table; the place is stored at once\n" +
+				"- a time such as `2026-01-31T00:00:00Z`: like `earliest`, from the first snapshot that was made then or later").
+			LintRule(startFromLintRule).
+			Default(startFromTableScan).Example("earliest").Example("2026-01-31T00:00:00Z"),
+		service.NewStringField(niFieldEndSnapshot).
+			Description("Last snapshot to deliver (inclusive), then the input ends: an unsigned integer as a string. Needs `incremental_by_snapshot`.").
+			Default("").Example("6302345123451234512"),
 	}
 }
 
@@ -174,6 +182,7 @@ func policyFields() []*service.ConfigField {
 		service.NewStringAnnotatedEnumField(niFieldOnLostLineage, map[string]string{
 			onLostStart:     "Go on from `start_snapshot_id` if it is set and reachable, else from the head without its backlog. What is skipped is counted in a warning.",
 			onLostAncestor:  "Deliver every snapshot after the newest common ancestor of the checkpoint and the head.",
+			onLostBridge:    "Deliver the difference between the checkpoint's state and the head. One that removes rows is refused.",
 			onLostTableScan: "Deliver the whole table again, then follow it.",
 			onLostFail:      "Stop with an error.",
 		}).
@@ -197,6 +206,9 @@ func readFields() []*service.ConfigField {
 		}).
 			Description("Form of the messages.").
 			Default(formatJSON),
+		service.NewBoolField(niFieldRowOrdinals).
+			Description("Put the row's ordinal in its step into the metadata `row_ordinal`. Together with `snapshot_id` and `step` it identifies a message through redeliveries, for outputs that drop duplicates. Needs `format: json`.").
+			Default(false).Advanced(),
 		service.NewIntField(niFieldBatchRows).
 			Description("Most rows in one batch.").
 			Default(4096).Advanced(),

@@ -13,6 +13,7 @@ const (
 
 	onLostStart     = "start"
 	onLostAncestor  = "ancestor"
+	onLostBridge    = "bridge"
 	onLostTableScan = "table_scan"
 	onLostFail      = "fail"
 
@@ -23,6 +24,10 @@ const (
 	formatNDJSON = "ndjson"
 	formatArrow  = "arrow"
 )
+
+const startFromLintRule = `root = if !["table_scan", "earliest", "latest"].contains(this) && !this.re_match("^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]+)?)?(Z|[+-][0-9]{2}:[0-9]{2})?)?$") {
+  [ "field start_from must be table_scan, earliest, latest, or a time such as 2026-01-31T00:00:00Z" ]
+}`
 
 // inputLintRule refuses combinations that cannot mean what they say. Benthos
 // hands it the defaults too, so that a field set to its default counts as not
@@ -38,6 +43,7 @@ let needs = {
   "snapshot_checkpoints": true,
   "start_snapshot_id": "",
   "start_from": "table_scan",
+  "end_snapshot_id": "",
   "on_lost_lineage": "start",
   "on_table_replaced": "fail",
   "on_overwrite": "fail",
@@ -56,6 +62,9 @@ root = [
   },
   if this.base_url.or("").re_match("^[a-zA-Z]+://[^/]*@") {
     "field base_url must not hold user information: use auth"
+  },
+  if this.format.or("json") != "json" && this.row_ordinals.or(false).string() == "true" {
+    "field row_ordinals needs format: json"
   },
   if this.format.or("json") != "json" && (this.batching.count.or(0) != 0 || this.batching.byte_size.or(0) != 0 || this.batching.period.or("") != "" || this.batching.check.or("") != "" || this.batching.processors.or([]).length() > 0) {
     "field batching needs format: json"

@@ -73,6 +73,9 @@ type follower struct {
 	gone    map[int64]string
 	refused map[lineage.Edge]string
 	attempt int64
+	// ended is set when the configured end is reached or will be with the steps
+	// that were resolved; endAhead when it is known not to lie behind.
+	ended, endAhead bool
 	// seen is the content that the last look at the branch found; looks that
 	// find the same end the poll.
 	seen *catalog.Head
@@ -112,7 +115,7 @@ func (f *follower) run(ctx context.Context, progress func()) error {
 			return withOptions(err)
 		}
 		progress()
-		if f.conf.Bounded() {
+		if f.conf.Bounded() || f.ended {
 			return nil
 		}
 		if err := wait(ctx, f.conf.PollInterval); err != nil {
@@ -258,7 +261,7 @@ type resolved struct {
 // head out of reach of these steps.
 func (f *follower) resolve(ctx context.Context, l *look, send func(item) error) (pending string, steps []resolved, err error) {
 	policy := f.conf.Lineage
-	policy.Gone, policy.Refused = f.gone, f.refused
+	policy.Gone, policy.Refused, policy.EndAhead = f.gone, f.refused, f.endAhead
 	var res lineage.Resolution
 	fresh := !f.place.Started
 	if fresh {
@@ -270,10 +273,11 @@ func (f *follower) resolve(ctx context.Context, l *look, send func(item) error) 
 		return "", nil, err
 	}
 	f.reportLost(res.Lost)
+	f.ended, f.endAhead = res.Ended, !res.Ended
 	if res.From != nil && f.place.Names {
 		f.place.Place = *res.From
 	}
-	if steps, err = l.attribute(ctx, f.place, res.Steps); err != nil {
+	if steps, err = l.attribute(ctx, f.place, res.Steps, res.Beyond); err != nil {
 		return "", nil, err
 	}
 	f.reportLag(steps)

@@ -322,6 +322,9 @@ func (in *input) stopped(ctx context.Context, err error) error {
 	return service.ErrNotConnected
 }
 
+// ends tells whether this input comes to an end by itself.
+func (in *input) ends() bool { return in.conf.Bounded() || in.conf.Lineage.EndSnapshotID != nil }
+
 const waitingReportPeriod = 10 * time.Second
 
 // reportWaiting logs from time to time what the end of a bounded run still
@@ -368,15 +371,15 @@ func (in *input) Close(ctx context.Context) error {
 	}
 	close(in.stopping)
 	defer in.release()
-	if dropped := in.progress.droppedRows(); dropped > 0 && in.conf.Bounded() {
-		in.fail(fmt.Errorf("%d rows were dropped, because the output refused them and auto_replay_nacks is false", dropped))
-	}
 	if run != nil {
 		run.cancel()
 		select {
 		case <-run.done:
 		case <-ctx.Done():
 		}
+	}
+	if dropped := in.progress.droppedRows(); dropped > 0 && in.ends() {
+		in.fail(fmt.Errorf("%d rows were dropped, because the output refused them and auto_replay_nacks is false", dropped))
 	}
 	in.client.Close()
 	return errors.Join(in.progress.close(ctx), in.storage.Close())

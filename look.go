@@ -62,7 +62,7 @@ func (l *look) headCommit(ctx context.Context) (catalog.TableCommit, error) {
 }
 
 // attribute names the commit of the branch that each step belongs to.
-func (l *look) attribute(ctx context.Context, at place, steps []lineage.Step) ([]resolved, error) {
+func (l *look) attribute(ctx context.Context, at place, steps []lineage.Step, beyond []int64) ([]resolved, error) {
 	if len(steps) == 0 {
 		return nil, nil
 	}
@@ -77,7 +77,7 @@ func (l *look) attribute(ctx context.Context, at place, steps []lineage.Step) ([
 		return nil, err
 	}
 	out := make([]resolved, len(steps))
-	for i, c := range lineage.Attribute(steps, known, head) {
+	for i, c := range lineage.Attribute(steps, known, head, beyond...) {
 		out[i] = resolved{steps[i], c}
 	}
 	return out, nil

@@ -9,6 +9,7 @@ import (
 	"github.com/redpanda-data/benthos/v4/public/schema"
 	"github.com/redpanda-data/benthos/v4/public/service"
 
+	"github.com/rpk-nessie/rpk-nessie/lineage"
 	"github.com/rpk-nessie/rpk-nessie/scan"
 )
 
@@ -29,6 +30,8 @@ const (
 	metaFirstRow         = "first_row"
 	metaSnapshotLast     = "snapshot_last"
 	metaRows             = "rows"
+	metaRowOrdinal       = "row_ordinal"
+	metaSnapshotFrom     = "snapshot_from"
 )
 
 // stepMessage makes the messages of one step. What all of them share stands
@@ -38,6 +41,8 @@ type stepMessage struct {
 	base *service.Message
 	// perRow is false where a message holds several rows and counts them.
 	perRow bool
+	// ordinals puts its ordinal on each row.
+	ordinals bool
 }
 
 func newStepMessage(conf *Config, s *step, rows *iceberg.Schema) *stepMessage {
@@ -54,7 +59,10 @@ func newStepMessage(conf *Config, s *step, rows *iceberg.Schema) *stepMessage {
 	common := commonSchema(conf.Key[len(conf.Key)-1], rows)
 	base.MetaSetMut(metaSchema, common.ToAny())
 	base.MetaSetMut(metaStep, s.Ordinal)
-	return &stepMessage{base: base, perRow: conf.Format == formatJSON}
+	if s.Kind == lineage.Bridge || s.Kind == lineage.CatchUp {
+		base.MetaSetMut(metaSnapshotFrom, strconv.FormatInt(s.Before.SnapshotID, 10))
+	}
+	return &stepMessage{base: base, perRow: conf.Format == formatJSON, ordinals: conf.RowOrdinals}
 }
 
 // batch makes the messages of one batch. They own the batch's bytes, which
@@ -71,6 +79,9 @@ func (m *stepMessage) batch(b scan.Batch) service.MessageBatch {
 	for i, body := range b.Messages {
 		msg := base.Copy()
 		msg.SetBytes(body)
+		if m.ordinals {
+			msg.MetaSetMut(metaRowOrdinal, b.First+int64(i))
+		}
 		out[i] = msg
 	}
 	return out

@@ -92,11 +92,17 @@ func TestAKilledWriterLeavesAWholeValueThatIsNotOlderThanItSaid(t *testing.T) {
 func writeBeyondTheLimit() int {
 	// As on a full disk a part of the value is written, and then none.
 	signal.Ignore(syscall.SIGXFSZ)
-	limit := syscall.Rlimit{Cur: 1000, Max: 1000}
+	var before syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	limit := syscall.Rlimit{Cur: 1000, Max: before.Max}
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
 		fmt.Println(err)
 		return 1
 	}
+	defer func() { _ = syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before) }() // for files of the test binary
 	d, err := newDurableFile(os.Getenv(directoryVariable))
 	if err != nil {
 		fmt.Println(err)

@@ -52,15 +52,34 @@ type fakeKV struct {
 	mu     sync.Mutex
 	values map[string][]byte
 	sets   int
-	onGet  func(ctx context.Context) error
-	onSet  func(ctx context.Context, store func([]byte), value []byte) error
+	get    onGet
+	set    onSet
 }
+
+// onGet and onSet decide what a call does; without one it works.
+type (
+	onGet func(ctx context.Context) error
+	onSet func(ctx context.Context, store func([]byte), value []byte) error
+)
 
 func newFakeKV() *fakeKV { return &fakeKV{values: map[string][]byte{}} }
 
+// behave changes what calls do from now on.
+func (f *fakeKV) behave(get onGet, set onSet) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.get, f.set = get, set
+}
+
+func (f *fakeKV) behaviour() (onGet, onSet) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.get, f.set
+}
+
 func (f *fakeKV) Get(ctx context.Context, key string) ([]byte, error) {
-	if f.onGet != nil {
-		if err := f.onGet(ctx); err != nil {
+	if get, _ := f.behaviour(); get != nil {
+		if err := get(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -77,11 +96,18 @@ func (f *fakeKV) Set(ctx context.Context, key string, value []byte) error {
 		f.values[key] = v
 		f.sets++
 	}
-	if f.onSet != nil {
-		return f.onSet(ctx, store, value)
+	if _, set := f.behaviour(); set != nil {
+		return set(ctx, store, value)
 	}
 	store(value)
 	return nil
+}
+
+// count returns how many values were stored.
+func (f *fakeKV) count() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.sets
 }
 
 func (f *fakeKV) value(key string) ([]byte, bool) {

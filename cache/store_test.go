@@ -33,13 +33,13 @@ func TestWhatCannotBeReadIsAnErrorAndIsNeverOverwritten(t *testing.T) {
 		require.ErrorAs(t, err, &refused)
 		assert.Equal(t, value, string(kv.values[testKey]))
 	}
-	kv.onGet = func(context.Context) error { return errCache }
+	kv.behave(func(context.Context) error { return errCache }, nil)
 	_, err := store(kv, "a").Load(t.Context())
 	require.ErrorIs(t, err, errCache)
 	require.EqualError(t, err, `reading the checkpoint under key "some-key": cache is broken`)
 	_, err = store(kv, "a").Claim(t.Context(), Unclaimed("main", "sales.eu", "orders"))
 	require.ErrorIs(t, err, errCache)
-	assert.Zero(t, kv.sets)
+	assert.Zero(t, kv.count())
 }
 
 func TestClaimOfAnAbsentKeyStoresThatNothingIsStored(t *testing.T) {
@@ -96,14 +96,14 @@ func TestClaimGoesOnFromWhatTheOwnerBeforeWroteMeanwhile(t *testing.T) {
 
 func TestClaimFindsACacheThatKeepsNothing(t *testing.T) {
 	kv := newFakeKV()
-	kv.onSet = func(context.Context, func([]byte), []byte) error { return nil }
+	kv.behave(nil, func(context.Context, func([]byte), []byte) error { return nil })
 	_, err := store(kv, "a").Claim(t.Context(), Unclaimed("main", "sales.eu", "orders"))
 	require.ErrorContains(t, err, "does not keep what it is given")
 }
 
 func TestClaimFindsACacheThatCannotBeWritten(t *testing.T) {
 	kv := newFakeKV()
-	kv.onSet = func(context.Context, func([]byte), []byte) error { return errCache }
+	kv.behave(nil, func(context.Context, func([]byte), []byte) error { return errCache })
 	_, err := store(kv, "a").Claim(t.Context(), Unclaimed("main", "sales.eu", "orders"))
 	require.ErrorIs(t, err, errCache)
 	require.ErrorContains(t, err, testKey)
@@ -169,7 +169,7 @@ func TestARunningInputYieldsToANewerRelease(t *testing.T) {
 	var taken *TakenError
 	require.ErrorAs(t, s.write(t.Context(), at(1, 0)), &taken)
 	require.ErrorContains(t, taken, "(host unknown, a newer release)")
-	assert.Zero(t, kv.sets)
+	assert.Zero(t, kv.count())
 }
 
 func TestOwnersDiffer(t *testing.T) {

@@ -72,7 +72,7 @@ func (f *fire) Set(ctx context.Context, key string, value []byte) error {
 
 // slow makes every Set take d, or until its context ends.
 func (f *fire) slow(d time.Duration) {
-	f.onSet = func(ctx context.Context, store func([]byte), value []byte) error {
+	f.behave(nil, func(ctx context.Context, store func([]byte), value []byte) error {
 		select {
 		case <-time.After(d):
 			store(value)
@@ -80,7 +80,7 @@ func (f *fire) slow(d time.Duration) {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-	}
+	})
 }
 
 // elapsed measures fake time.
@@ -99,7 +99,7 @@ func TestPutsAreStored(t *testing.T) {
 		require.NoError(t, f.writer.Close(t.Context()))
 		assert.Equal(t, at(0, 7).Order(), f.stored(t).Order())
 		assert.Equal(t, map[string]int{ResultWritten: 2}, f.results)
-		assert.Equal(t, 3, f.sets, "the claim and two writes: nothing is written twice")
+		assert.Equal(t, 3, f.count(), "the claim and two writes: nothing is written twice")
 	})
 }
 
@@ -135,19 +135,18 @@ func TestACacheThatFailsHalfOfTheTimeLosesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			underFire(t, func(t *testing.T, f *fire) {
-				f.onGet = func(context.Context) error {
+				f.behave(func(context.Context) error {
 					if rand.N(4) == 0 {
 						return errCache
 					}
 					return nil
-				}
-				f.onSet = func(_ context.Context, store func([]byte), value []byte) error {
+				}, func(_ context.Context, store func([]byte), value []byte) error {
 					if rand.N(2) == 0 {
 						return fail(store, value)
 					}
 					store(value)
 					return nil
-				}
+				})
 				for step := range int64(50) {
 					for row := range int64(20) {
 						f.Put(at(step, row))
@@ -155,8 +154,8 @@ func TestACacheThatFailsHalfOfTheTimeLosesNothing(t *testing.T) {
 					}
 				}
 				require.NoError(t, f.writer.Flush(t.Context()))
-				assert.Equal(t, at(49, 19).Order(), f.last)
-				f.onGet = nil
+				f.note(func() { assert.Equal(t, at(49, 19).Order(), f.last) })
+				f.behave(nil, nil)
 				assert.Equal(t, at(49, 19).Order(), f.stored(t).Order())
 				f.checks.Lock()
 				assert.Positive(t, f.results[ResultFailed])
@@ -170,7 +169,7 @@ func TestACacheThatFailsHalfOfTheTimeLosesNothing(t *testing.T) {
 
 func TestRetriesSlowDown(t *testing.T) {
 	underFire(t, func(t *testing.T, f *fire) {
-		f.onSet = func(context.Context, func([]byte), []byte) error { return errCache }
+		f.behave(nil, func(context.Context, func([]byte), []byte) error { return errCache })
 		f.Put(at(0, 0))
 		time.Sleep(time.Hour)
 		f.checks.Lock()
@@ -186,11 +185,11 @@ func TestRetriesSlowDown(t *testing.T) {
 
 func TestCloseTriesTheLastValueOnceMoreAtOnce(t *testing.T) {
 	underFire(t, func(t *testing.T, f *fire) {
-		f.onSet = func(context.Context, func([]byte), []byte) error { return errCache }
+		f.behave(nil, func(context.Context, func([]byte), []byte) error { return errCache })
 		f.Put(at(2, 3))
 		time.Sleep(time.Minute)
 		synctest.Wait() // in a pause of seconds
-		f.onSet = nil
+		f.behave(nil, nil)
 		assert.Zero(t, elapsed(func() { require.NoError(t, f.writer.Close(t.Context())) }))
 		assert.Equal(t, at(2, 3).Order(), f.stored(t).Order())
 		f.writer.Put(at(9, 9))
@@ -223,11 +222,11 @@ func TestCloseReturnsEarlierWithItsContext(t *testing.T) {
 func TestACacheThatIgnoresItsContextIsReportedAndNeverOvertaken(t *testing.T) {
 	underFire(t, func(t *testing.T, f *fire) {
 		release := make(chan struct{})
-		f.onSet = func(_ context.Context, store func([]byte), value []byte) error {
+		f.behave(nil, func(_ context.Context, store func([]byte), value []byte) error {
 			<-release
 			store(value)
 			return nil
-		}
+		})
 		f.Put(at(0, 1))
 		synctest.Wait()
 		f.Put(at(0, 2))
@@ -246,26 +245,26 @@ func TestACacheThatIgnoresItsContextIsReportedAndNeverOvertaken(t *testing.T) {
 func TestACacheThatReturnsFromGetAfterCloseIsNotWritten(t *testing.T) {
 	underFire(t, func(t *testing.T, f *fire) {
 		release := make(chan struct{})
-		f.onGet = func(context.Context) error {
+		f.behave(func(context.Context) error {
 			<-release
 			return nil
-		}
+		}, nil)
 		f.Put(at(0, 1))
 		require.ErrorIs(t, f.writer.Close(t.Context()), ErrClosed)
 		close(release)
 		synctest.Wait()
-		assert.Equal(t, 1, f.sets, "the claim")
+		assert.Equal(t, 1, f.count(), "the claim")
 	})
 }
 
 func TestPutSyncReturnsOnceStored(t *testing.T) {
 	underFire(t, func(t *testing.T, f *fire) {
 		f.slow(3 * time.Second)
-		f.put = at(0, 0).Order()
+		f.note(func() { f.put = at(0, 0).Order() })
 		assert.Equal(t, 3*time.Second, elapsed(func() { require.NoError(t, f.writer.PutSync(t.Context(), at(0, 0))) }))
 		assert.Equal(t, at(0, 0).Order(), f.stored(t).Order())
 
-		f.put = at(1, 0).Order()
+		f.note(func() { f.put = at(1, 0).Order() })
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		require.ErrorIs(t, f.writer.PutSync(ctx, at(1, 0)), context.DeadlineExceeded)
@@ -299,7 +298,7 @@ func TestTheOwnerBeforeStopsForGood(t *testing.T) {
 		require.NoError(t, err)
 		_, err = other.Claim(t.Context(), loaded)
 		require.NoError(t, err)
-		sets := f.sets
+		sets := f.count()
 
 		f.Put(at(2, 0))
 		var taken *TakenError
@@ -310,7 +309,7 @@ func TestTheOwnerBeforeStopsForGood(t *testing.T) {
 		assert.Equal(t, "b", taken.Owner.ID)
 		assert.Equal(t, map[string]int{ResultWritten: 1, ResultTaken: 1}, f.results)
 		require.Len(t, f.taken, 1)
-		assert.Equal(t, sets, f.sets)
+		assert.Equal(t, sets, f.count())
 		assert.Equal(t, "b", f.stored(t).Owner.ID)
 	})
 }
@@ -326,7 +325,7 @@ func TestDeliveryGoesOnUntilTheLimitWhileTheCacheHangs(t *testing.T) {
 				resolve()
 			}
 		}), "what is acknowledged makes room, whether it is stored or not")
-		f.onSet = nil
+		f.behave(nil, nil)
 		require.NoError(t, f.writer.Flush(t.Context()))
 		assert.Equal(t, at(0, 1000).Order(), f.stored(t).Order())
 		require.NoError(t, f.writer.Close(t.Context()))

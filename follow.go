@@ -54,6 +54,9 @@ type item struct {
 	place place
 	// completes is true on a step's last item.
 	completes bool
+	// tracked is closed once this item, and so all before it, counts as in
+	// flight; nil where nobody asks.
+	tracked chan<- struct{}
 }
 
 // follower reads the table from its place on, and sends what it reads. It runs
@@ -158,7 +161,24 @@ func (f *follower) pollWhole(ctx context.Context, send func(item) error) error {
 			return err
 		}
 	}
-	return f.settled(ctx)
+	if f.conf.Bounded() {
+		return nil // the end of the input waits
+	}
+	return f.awaitAcks(ctx, send)
+}
+
+// awaitAcks returns once the output has acknowledged all that was sent.
+func (f *follower) awaitAcks(ctx context.Context, send func(item) error) error {
+	tracked := make(chan struct{})
+	if err := send(item{place: f.place, tracked: tracked}); err != nil {
+		return err
+	}
+	select {
+	case <-tracked:
+		return f.settled(ctx)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // pollIncrements finishes the step under way, then delivers every step between

@@ -228,3 +228,16 @@ func (b *logBook) String() string {
 }
 
 func (b *logBook) has(text string) bool { return strings.Contains(b.String(), text) }
+
+func replaceOnce(text, before, after string) string { return strings.Replace(text, before, after, 1) }
+
+// onlyOurs leaves out what the retry wrapper and outputs log of refusals.
+func onlyOurs(lines []string) []string {
+	var ours []string
+	for _, line := range lines {
+		if !strings.Contains(line, errRefused.Error()) {
+			ours = append(ours, line)
+		}
+	}
+	return ours
+}

@@ -28,6 +28,10 @@ type Encoder struct {
 	fault error
 }
 
+// maxReserve bounds what is reserved for the rows of one Append before they are written:
+// they may be smaller than the last ones were. Beyond it the buffer grows as it fills.
+const maxReserve = 4 << 20
+
 // NewEncoder makes an encoder for rows of the schema: the projected columns in order.
 func NewEncoder(schema *iceberg.Schema) (*Encoder, error) {
 	if schema == nil {
@@ -36,7 +40,8 @@ func NewEncoder(schema *iceberg.Schema) (*Encoder, error) {
 	return &Encoder{row: newCells(schema.Fields())}, nil
 }
 
-// Clone makes an encoder of the same schema that shares nothing that is written.
+// Clone makes an encoder of the same schema that shares nothing that is written. It must
+// not run at the same time as Append.
 func (e *Encoder) Clone() *Encoder {
 	return &Encoder{row: e.row.clone(), rowBytes: e.rowBytes}
 }
@@ -60,7 +65,7 @@ func (e *Encoder) appendRows(buf []byte, ends []int, rec arrow.RecordBatch, from
 	defer e.row.release()
 
 	rows := to - from
-	b := slices.Grow(buf, rows*e.rowBytes+spare)
+	b := slices.Grow(buf, min(rows*e.rowBytes, maxReserve)+spare)
 	out := slices.Grow(ends, rows)
 	for i := from; i < to; i++ {
 		b = append(e.row.append(b, i), closing...)

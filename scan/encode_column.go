@@ -99,16 +99,21 @@ func (cs cells) release() {
 }
 
 // label is the text before a value: separator, quoted name, colon. It is padded to
-// whole blocks so that it is copied without a call.
+// blocks of 16 bytes, which are copied without a call; mostly there is one.
 type label struct {
-	blocks [][16]byte
-	size   int
+	first [16]byte
+	rest  [][16]byte
+	size  int
+	// room is what to have free before a label and the value behind it.
+	room int
 }
 
 func newLabel(text []byte) label {
-	l := label{blocks: make([][16]byte, (len(text)+15)/16), size: len(text)}
-	for i := range l.blocks {
-		copy(l.blocks[i][:], text[16*i:])
+	l := label{size: len(text), rest: make([][16]byte, (len(text)-1)/16)}
+	l.room = 16*(1+len(l.rest)) + spare
+	copy(l.first[:], text)
+	for i := range l.rest {
+		copy(l.rest[i][:], text[16*(i+1):])
 	}
 	return l
 }
@@ -116,11 +121,12 @@ func newLabel(text []byte) label {
 // append appends the label and leaves spare bytes behind it.
 func (l *label) append(b []byte) []byte {
 	n := len(b)
-	if room := 16*len(l.blocks) + spare; cap(b)-n < room {
-		b = slices.Grow(b, room)
+	if cap(b)-n < l.room {
+		b = slices.Grow(b, l.room)
 	}
-	for i := range l.blocks {
-		*(*[16]byte)(b[n+16*i : n+16*i+16]) = l.blocks[i]
+	*(*[16]byte)(b[n : n+16]) = l.first
+	for i := range l.rest {
+		*(*[16]byte)(b[n+16*(i+1) : n+16*(i+2)]) = l.rest[i]
 	}
 	return b[:n+l.size]
 }

@@ -138,7 +138,14 @@ func point(b []byte, n, scale int) []byte {
 	}
 	end := len(b)
 	b = b[:end+1]
-	copy(b[end-scale+1:], b[end-scale:end])
+	if at := end - scale; scale <= 16 {
+		// The fraction moves by one place, in whole words.
+		low, high := getWord(b[:cap(b)], at), getWord(b[:cap(b)], at+8)
+		putWord(b, at+1, low)
+		putWord(b, at+9, high)
+	} else {
+		copy(b[at+1:], b[at:end])
+	}
 	b[end-scale] = '.'
 	return b
 }

@@ -187,8 +187,15 @@ func appendDigits(b []byte, digits uint64, scale int, exponential bool) []byte {
 		}
 		return b
 	}
+	if lead := -scale - digitCount(digits); lead >= 0 {
+		// At most five zeros lead, as smaller numbers have an exponent.
+		putWord(b, n, zeroPoint)
+		return appendUint(b[:n+2+lead], digits)
+	}
 	return point(appendUint(b, digits), n, -scale)
 }
+
+const zeroPoint = zeros - ('0'-'.')<<8 // "0.000000"
 
 func appendExponent(b []byte, e int) []byte {
 	if e < 0 {

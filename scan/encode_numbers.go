@@ -135,6 +135,24 @@ func appendInt(b []byte, v int64) []byte {
 	return appendUint(b, uint64(v))
 }
 
+// tenTo holds the powers of ten that fit a word.
+var tenTo = func() (table [20]uint64) {
+	table[0] = 1
+	for i := range table[1:] {
+		table[i+1] = 10 * table[i]
+	}
+	return table
+}()
+
+// digitCount is how many decimal digits v > 0 has.
+func digitCount(v uint64) int {
+	n := bits.Len64(v) * 1233 >> 12 // log10, at most one too low
+	if v >= tenTo[n] {
+		n++
+	}
+	return n
+}
+
 // appendUint8 appends v < 10^8 without leading zeros.
 func appendUint8(b []byte, v uint32) []byte {
 	n := len(b)

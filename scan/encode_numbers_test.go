@@ -47,6 +47,7 @@ func TestIntegersOfEveryWidth(t *testing.T) {
 func TestIntegersReadBack(t *testing.T) {
 	check := func(v uint64) {
 		require.Equal(t, fmt.Sprint(v), string(appendUint(make([]byte, 0, spare), v)))
+		require.Equal(t, len(fmt.Sprint(max(v, 1))), digitCount(max(v, 1)))
 		require.Equal(t, fmt.Sprint(int64(v)), string(appendInt(make([]byte, 0, spare), int64(v))))
 	}
 	for p := uint64(1); p <= 1e19 && p != 0; p *= 10 {

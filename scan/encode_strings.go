@@ -3,7 +3,6 @@
 package scan
 
 import (
-	"bytes"
 	"encoding/hex"
 	"math/bits"
 	"slices"
@@ -87,15 +86,16 @@ const (
 	highs = 0x8080808080808080
 )
 
-// escapes marks, by the high bit, the ASCII bytes of w that JSON escapes: control
-// characters, quote, backslash. Beyond the first mark there may be false ones.
-func escapes(w uint64) uint64 {
-	return ((w - 0x20*ones) | ((w ^ '"'*ones) - ones) | ((w ^ '\\'*ones) - ones)) &^ w & highs
+// unplain marks, by the high bit, the bytes of w that can't be copied unseen: ASCII that
+// JSON escapes (control characters, quote, backslash) and non-ASCII. Beyond the first mark
+// there may be false ones.
+func unplain(w uint64) uint64 {
+	return ((w - 0x20*ones) | ((w ^ '"'*ones) - ones) | ((w ^ '\\'*ones) - ones) | w) & highs
 }
 
 // appendTextWords appends data[beg:len(data)-8] as a JSON string, a word at a time: each
-// word is stored before it is known to need no escape, and the next store begins where
-// the escape is due. The eight bytes behind the text are read and not used.
+// word is stored before it is looked at, and where it holds a byte that needs more than a
+// copy, the next store begins there. The eight bytes behind the text are read and not used.
 func appendTextWords(b []byte, data []byte, beg int) []byte {
 	start, end := len(b), len(data)-8
 	if cap(b)-start < end-beg+spare {
@@ -104,7 +104,6 @@ func appendTextWords(b []byte, data []byte, beg int) []byte {
 	b = b[:cap(b)]
 	b[start] = '"'
 	n := start + 1
-	var seen uint64
 	for i := beg; i < end; {
 		w := getWord(data, i)
 		putWord(b, n, w)
@@ -116,63 +115,68 @@ func appendTextWords(b []byte, data []byte, beg int) []byte {
 		} else {
 			size = 8
 		}
-		if mark := escapes(w); mark != 0 {
-			size = bits.TrailingZeros64(mark) >> 3
-			seen |= w << (56 - 8*size) // what lies before the mark
+		mark := unplain(w)
+		if mark == 0 {
 			n += size
-			// An escape takes up to six bytes for one.
-			if len(b)-n < end-i+spare {
-				b = slices.Grow(b[:n], end-i+2*spare)
-				b = b[:cap(b)]
-			}
-			n = len(appendEscape(b[:n], data[i+size]))
-			i += size + 1
+			i += size
 			continue
 		}
-		seen |= w
+		size = bits.TrailingZeros64(mark) >> 3
 		n += size
 		i += size
-	}
-	if seen&highs != 0 && !plainUnicode(data[beg:end]) {
-		return appendUnicode(b[:start], data[beg:end])
+		if data[i] >= utf8.RuneSelf {
+			size = plainRune(data[i:end])
+			if size == 0 {
+				return appendUnicode(b[:start], data[beg:end])
+			}
+			putWord(b, n, getWord(data, i))
+			n += size
+			i += size
+			continue
+		}
+		// An escape takes up to six bytes for one.
+		if len(b)-n < end-i+spare {
+			b = slices.Grow(b[:n], end-i+2*spare)
+			b = b[:cap(b)]
+		}
+		n = len(appendEscape(b[:n], data[i]))
+		i++
 	}
 	b[n] = '"'
 	return b[:n+1]
 }
 
+// plainRune gives the size of the non-ASCII rune at the beginning of s, or 0 if it is
+// invalid or one of the two line separators that encoding/json escapes for JavaScript's
+// sake.
+func plainRune(s []byte) int {
+	if len(s) > 1 && s[0] >= 0xc2 && s[0] < 0xe0 && s[1]&0xc0 == 0x80 {
+		return 2
+	}
+	r, size := utf8.DecodeRune(s)
+	if r == utf8.RuneError && size == 1 || r&^1 == '\u2028' {
+		return 0
+	}
+	return size
+}
+
 // appendText appends s as a JSON string, byte for byte what encoding/json writes without
 // HTML escaping.
 func appendText(b []byte, s []byte) []byte {
-	if !plainUnicode(s) {
-		return appendUnicode(b, s)
-	}
-	b = append(slices.Grow(b, len(s)+spare), '"')
+	b = slices.Grow(b, len(s)+spare)
+	start := len(b)
+	b = append(b, '"')
 	from := 0
 	for i, c := range s {
+		if c >= utf8.RuneSelf {
+			return appendUnicode(b[:start], s)
+		}
 		if c < ' ' || c == '"' || c == '\\' {
 			b = appendEscape(append(b, s[from:i]...), c)
 			from = i + 1
 		}
 	}
 	return append(append(b, s[from:]...), '"')
-}
-
-// plainUnicode says whether s is valid UTF-8 without the two line separators that
-// encoding/json escapes for JavaScript's sake.
-func plainUnicode(s []byte) bool {
-	if !utf8.Valid(s) {
-		return false
-	}
-	for {
-		i := bytes.IndexByte(s, 0xe2)
-		if i < 0 {
-			return true
-		}
-		if s[i+1] == 0x80 && s[i+2]&^1 == 0xa8 {
-			return false
-		}
-		s = s[i+3:]
-	}
 }
 
 // appendUnicode appends s as a JSON string, invalid UTF-8 as \ufffd, U+2028 and U+2029

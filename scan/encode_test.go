@@ -4,6 +4,7 @@ package scan
 
 import (
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -12,6 +13,7 @@ import (
 	"github.com/apache/iceberg-go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 )
 
 // oneColumn is a batch whose only column, v, is the array.
@@ -166,6 +168,86 @@ func TestRowsDoNotDependOnTheBuffersCapacity(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want[:3], splitRows(buf, ends))
 	}
+}
+
+func TestHugeRowDoesNotMakeTheNextRowsReserveAsMuch(t *testing.T) {
+	e, err := NewEncoder(iceberg.NewSchema(0, optional(1, "v", iceberg.PrimitiveTypes.String)))
+	require.NoError(t, err)
+	huge := oneColumn(stringArray(arrow.BinaryTypes.String, strings.Repeat("x", 32<<20)))
+	_, _, err = e.Append(nil, nil, huge, 0, 1)
+	require.NoError(t, err)
+	small := oneColumn(array.MakeArrayOfNull(memory.DefaultAllocator, arrow.BinaryTypes.String, 10_000))
+	buf, _, err := e.Append(nil, nil, small, 0, 10_000)
+	require.NoError(t, err)
+	assert.Len(t, buf, 10_000*len(`{"v":null}`))
+	assert.LessOrEqual(t, cap(buf), 2*maxReserve)
+}
+
+func TestClonesShareABatch(t *testing.T) {
+	dt := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: arrow.BinaryTypes.String}
+	rec := oneColumn(array.NewSlice(fromJSON(t, dt, `["a","b",null,"a","c"]`), 1, 5))
+	e, err := NewEncoder(iceberg.NewSchema(0, optional(1, "v", iceberg.PrimitiveTypes.String)))
+	require.NoError(t, err)
+	var group sync.WaitGroup
+	for range 4 {
+		clone := e.Clone()
+		group.Go(func() {
+			for range 20 {
+				buf, _, err := clone.Append(nil, nil, rec, 0, 4)
+				assert.NoError(t, err)
+				assert.Equal(t, `{"v":"b"}{"v":null}{"v":"a"}{"v":"c"}`, string(buf))
+			}
+		})
+	}
+	group.Wait()
+}
+
+// Rows of random values, NULLs among them, are those that encoding/json writes, from
+// whatever slice of a batch.
+func TestRandomRowsAreThoseOfEncodingJSON(t *testing.T) {
+	type row struct {
+		ID   *int64    `json:"id"`
+		Name *string   `json:"name"`
+		Rate *float64  `json:"rate"`
+		Tags []*string `json:"tags"`
+	}
+	p := iceberg.PrimitiveTypes
+	e, err := NewEncoder(iceberg.NewSchema(0, optional(1, "id", p.Int64), optional(2, "name", p.String), optional(3, "rate", p.Float64),
+		optional(4, "tags", &iceberg.ListType{ElementID: 5, Element: p.String})))
+	require.NoError(t, err)
+	schema := arrow.NewSchema([]arrow.Field{
+		{Name: "id", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
+		{Name: "name", Type: arrow.BinaryTypes.String, Nullable: true},
+		{Name: "rate", Type: arrow.PrimitiveTypes.Float64, Nullable: true},
+		{Name: "tags", Type: arrow.ListOf(arrow.BinaryTypes.String), Nullable: true},
+	}, nil)
+	text := rapid.Ptr(rapid.String(), true)
+	rows := rapid.SliceOf(rapid.Custom(func(t *rapid.T) row {
+		r := row{rapid.Ptr(rapid.Int64(), true).Draw(t, "id"), text.Draw(t, "name"), rapid.Ptr(rapid.Float64(), true).Draw(t, "rate"), nil}
+		if rapid.Bool().Draw(t, "has tags") {
+			r.Tags = append([]*string{}, rapid.SliceOf(text).Draw(t, "tags")...)
+		}
+		return r
+	}))
+	rapid.Check(t, func(t *rapid.T) {
+		all := rows.Draw(t, "rows")
+		b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
+		for _, r := range all {
+			require.NoError(t, b.UnmarshalJSON([]byte(marshalPlain(t, r))))
+		}
+		rec := b.NewRecordBatch()
+		from := rapid.IntRange(0, len(all)).Draw(t, "from")
+		to := rapid.IntRange(from, len(all)).Draw(t, "to")
+		if rapid.Bool().Draw(t, "sliced") {
+			rec, all = rec.NewSlice(int64(from), int64(len(all))), all[from:]
+			from, to = 0, to-from
+		}
+		buf, ends, err := e.Append(nil, nil, rec, from, to)
+		require.NoError(t, err)
+		for i, got := range splitRows(buf, ends) {
+			require.Equal(t, marshalPlain(t, all[from+i]), got)
+		}
+	})
 }
 
 func TestNoAllocationARow(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"sync"
 	"testing"
 
 	iceio "github.com/apache/iceberg-go/io"
@@ -42,16 +43,28 @@ func openCorpus(t *testing.T, name string) *corpusTable {
 		if location == "" || c.metas[location] != nil {
 			continue
 		}
-		tbl, err := table.NewFromLocation(t.Context(), nil, location, func(context.Context) (iceio.IO, error) { return files, nil }, nil)
-		require.NoError(t, err)
-		c.metas[location] = tbl.Metadata()
-		for _, s := range tbl.Metadata().Snapshots() {
+		meta := parseOnce(t, files, location)
+		c.metas[location] = meta
+		for _, s := range meta.Snapshots() {
 			if _, ok := c.states[s.SnapshotID]; !ok { // later files may give it a later schema
-				c.states[s.SnapshotID] = stateOf(tbl.Metadata(), s, location)
+				c.states[s.SnapshotID] = stateOf(meta, s, location)
 			}
 		}
 	}
 	return c
+}
+
+var parsed sync.Map // metadata by location: hundreds of files, and each test opens every table
+
+func parseOnce(t *testing.T, files iceio.IO, location string) table.Metadata {
+	t.Helper()
+	if meta, ok := parsed.Load(location); ok {
+		return meta.(table.Metadata)
+	}
+	tbl, err := table.NewFromLocation(t.Context(), nil, location, func(context.Context) (iceio.IO, error) { return files, nil }, nil)
+	require.NoError(t, err)
+	parsed.Store(location, tbl.Metadata())
+	return tbl.Metadata()
 }
 
 // stateOf is the state that a snapshot of a metadata file is.

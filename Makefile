@@ -3,7 +3,8 @@
 GO      ?= go
 BINARY  := rpk-nessie
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null)
-LDFLAGS := -s -w $(if $(VERSION),-X main.version=$(VERSION))
+DATE    := $(shell git show -s --format=%cI 2>/dev/null)
+LDFLAGS := -s -w $(if $(VERSION),-X main.version=$(VERSION)) $(if $(DATE),-X main.dateBuilt=$(DATE))
 
 # Packages that start servers run JVMs of half a gigabyte each: no more than two at once.
 TESTFLAGS ?= -shuffle=on -timeout=15m -p=2
@@ -19,7 +20,7 @@ help: ## Show this
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## Build ./rpk-nessie
-	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BINARY) ./cmd/rpk-nessie
+	$(GO) build -ldflags '$(LDFLAGS)' -o $(BINARY) ./cmd/rpk-nessie
 
 demo: build ## Show what it does: an in-memory Nessie, a table, a pipeline, a restart
 	./$(BINARY) demo

@@ -53,6 +53,11 @@ func newProgress(conf *Config, res *service.Resources, m *metrics) (*progress, f
 	if !res.HasCache(conf.CheckpointCache) {
 		return nil, nil, fmt.Errorf("field %s: there is no cache resource %q", niFieldCache, conf.CheckpointCache)
 	}
+	// Benthos makes cache resources at their first use: a wrong configuration of
+	// the cache shows here, and not once rows are acknowledged.
+	if err := res.AccessCache(context.Background(), conf.CheckpointCache, func(service.Cache) {}); err != nil {
+		return nil, nil, fmt.Errorf("field %s: opening cache %q: %w", niFieldCache, conf.CheckpointCache, err)
+	}
 	key := conf.CheckpointKey
 	if key == "" {
 		var err error

@@ -49,7 +49,7 @@ func (h *History) walkTo(ctx context.Context, commit string) (bool, error) {
 	for lines := []string{h.cfg.Head.Reference.Hash}; len(lines) > 0; {
 		line := lines[len(lines)-1]
 		lines = lines[:len(lines)-1]
-		for c, err := range h.cfg.Log.Log(ctx, LogQuery{From: h.log.at(line)}) {
+		for c, err := range h.log.from(ctx, line, LogQuery{}) {
 			if errors.Is(err, ErrUnknownReference) && line != h.cfg.Head.Reference.Hash {
 				break
 			}
@@ -74,7 +74,7 @@ func (h *History) walkTo(ctx context.Context, commit string) (bool, error) {
 }
 
 func (h *History) timeOf(ctx context.Context, commit string) (time.Time, error) {
-	for c, err := range h.cfg.Log.Log(ctx, LogQuery{From: h.log.at(commit), PageSize: 1}) {
+	for c, err := range h.log.from(ctx, commit, LogQuery{PageSize: 1}) {
 		return c.Time, err
 	}
 	return time.Time{}, ErrUnknownReference

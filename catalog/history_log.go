@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 )
@@ -160,8 +161,7 @@ func (t *tableLog) fetch(ctx context.Context, line *logLine, enough func(TableCo
 
 // fetchUnder is fetch for as long as the table has one key.
 func (t *tableLog) fetchUnder(ctx context.Context, line *logLine, enough func(TableCommit) bool) (renamed, stopped bool, err error) {
-	q := LogQuery{From: t.at(line.next), Keys: []Key{line.key}}
-	for c, err := range t.log.Log(ctx, q) {
+	for c, err := range t.from(ctx, line.next, LogQuery{Keys: []Key{line.key}}) {
 		if errors.Is(err, ErrUnknownReference) && line.next != t.head {
 			return false, false, nil // the server keeps nothing older
 		}
@@ -243,7 +243,7 @@ func (t *tableLog) followRename(ctx context.Context, line *logLine, c Commit) (b
 
 // held reports whether key held the table at a commit: the last operation on it put the table's content id.
 func (t *tableLog) held(ctx context.Context, key Key, commit string) (bool, error) {
-	for c, err := range t.log.Log(ctx, LogQuery{From: t.at(commit), Keys: []Key{key}, PageSize: 1}) {
+	for c, err := range t.from(ctx, commit, LogQuery{Keys: []Key{key}, PageSize: 1}) {
 		if errors.Is(err, ErrUnknownReference) {
 			return false, nil
 		}
@@ -256,8 +256,24 @@ func (t *tableLog) held(ctx context.Context, key Key, commit string) (bool, erro
 	return false, nil
 }
 
-// at names a commit the way that permissions on the head's reference cover.
-func (t *tableLog) at(hash string) Ref { return Ref{Name: t.name, Hash: hash} }
+// from goes through the commits from one back. The commit is named the way that permissions on the head's reference
+// cover; old servers answer that for commits on the branch only, which merged ones are not, so then it is named alone.
+func (t *tableLog) from(ctx context.Context, hash string, q LogQuery) iter.Seq2[Commit, error] {
+	return func(yield func(Commit, error) bool) {
+		begun := false
+		q.From = Ref{Name: t.name, Hash: hash}
+		for c, err := range t.log.Log(ctx, q) {
+			if !begun && q.From.Name != "" && errors.Is(err, ErrUnknownReference) {
+				q.From.Name = ""
+				t.log.Log(ctx, q)(yield)
+				return
+			}
+			if begun = true; !yield(c, err) {
+				return
+			}
+		}
+	}
+}
 
 func operationOn(c Commit, key Key) (Operation, bool) {
 	for _, op := range c.Operations {

@@ -51,8 +51,11 @@ type Nessie struct {
 	log    string // file
 	folder string
 	input  io.Closer // the process ends when this is closed, and so when the test's process dies
-	ended  <-chan error
+	ended  <-chan exit
 }
+
+// exit is how a process ended.
+type exit struct{ err error }
 
 // startTimeout is generous: two cores may start several servers beside a compiler.
 const startTimeout = 2 * time.Minute
@@ -146,10 +149,10 @@ func (n *Nessie) run(java string, args []string) error {
 	}
 	urls := make(chan string, 1)
 	go announce(output, urls)
-	ended := make(chan error, 1)
+	ended := make(chan exit, 1)
 	go func() {
 		err := cmd.Wait()
-		ended <- errors.Join(err, written.Close(), log.Close())
+		ended <- exit{errors.Join(err, written.Close(), log.Close())}
 	}()
 	n.input, n.ended = input, ended
 
@@ -158,9 +161,9 @@ func (n *Nessie) run(java string, args []string) error {
 	select {
 	case n.URL = <-urls:
 		return n.awaitConfig(ctx)
-	case err := <-ended:
+	case end := <-ended:
 		n.input = nil
-		return fmt.Errorf("it ended: %w", errors.Join(err, input.Close()))
+		return fmt.Errorf("it ended: %w", errors.Join(end.err, input.Close()))
 	case <-ctx.Done():
 		return fmt.Errorf("it listens nowhere: %w", ctx.Err())
 	}
@@ -202,9 +205,9 @@ func (n *Nessie) awaitConfig(ctx context.Context) error {
 		}
 		select {
 		case <-retry.C:
-		case ended := <-n.ended:
+		case end := <-n.ended:
 			n.input = nil
-			return fmt.Errorf("it ended: %w", errors.Join(ended, err))
+			return fmt.Errorf("it ended: %w", errors.Join(end.err, err))
 		case <-ctx.Done():
 			return fmt.Errorf("it does not get ready: %w", errors.Join(ctx.Err(), err))
 		}
@@ -218,7 +221,7 @@ func (n *Nessie) Stop() error {
 	}
 	err := n.input.Close()
 	n.input = nil
-	_ = <-n.ended // the exit status tells of the signal that ended it
+	<-n.ended // the exit status tells of the signal that ended it
 	return err
 }
 

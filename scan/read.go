@@ -43,6 +43,8 @@ type ReadOptions struct {
 	// Memory bounds, in bytes, what is decoded or encoded and not yet taken by the consumer (256 MiB). The file that the
 	// consumer waits for may always go on, so that a bound below one row group slows reading and does not stop it.
 	Memory int64
+	// SpillDir is where ChangePlan.Read makes a folder for what does not fit into Memory (the system's temporary folder).
+	SpillDir string
 }
 
 func (o ReadOptions) withDefaults() ReadOptions {

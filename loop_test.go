@@ -173,8 +173,8 @@ func TestARestartAtEachBatchBoundaryGoesOnExactly(t *testing.T) {
 			fields := s.increments("start_from: earliest", "batch_rows: 2")
 			l := r.start(fields)
 			<-full
-			l.kill()
 			r.eventually(func() bool { return r.cache.place().covered() == int64(len(r.out.bodies())) }, "the checkpoint of what was accepted")
+			l.kill()
 			r.out.decide(nil)
 			r.run(fields)
 			assert.Equal(t, orders(span(1, 11)...), r.out.bodies(), "none lost, none twice")

@@ -4,10 +4,12 @@ package nessie
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -180,7 +182,7 @@ func (r *rig) run(fields []string) *life {
 func (r *rig) eventually(condition func() bool, what string, args ...any) {
 	r.t.Helper()
 	if !assert.Eventually(r.t, condition, patience, glance, append([]any{what}, args...)...) {
-		r.t.Logf("output: %v\nlogs:\n%s", r.out.bodies(), r.logs)
+		r.t.Logf("output: %v\nlogs:\n%s", r.out.bodies(), strings.Join(slices.Concat(r.logs.at(slog.LevelInfo), r.logs.at(slog.LevelWarn), r.logs.at(slog.LevelError)), "\n"))
 		r.t.FailNow()
 	}
 }
@@ -240,4 +242,16 @@ func onlyOurs(lines []string) []string {
 		}
 	}
 	return ours
+}
+
+// withoutOwner is a stored checkpoint without who wrote it.
+func withoutOwner(t *testing.T, stored []byte) string {
+	t.Helper()
+	var fields map[string]json.RawMessage
+	require.NoError(t, json.Unmarshal(stored, &fields))
+	delete(fields, "owner")
+	delete(fields, "checksum")
+	rest, err := json.Marshal(fields)
+	require.NoError(t, err)
+	return string(rest)
 }

@@ -75,7 +75,7 @@ func Within(ctx context.Context, fsys iceio.IO) iceio.IO {
 // storageFS is the Storage as a file IO; its reads end with ctx, since the methods of file IOs take none.
 type storageFS struct {
 	*Storage
-	ctx context.Context //nolint:containedctx // see above
+	ctx context.Context
 }
 
 var (

@@ -48,7 +48,7 @@ func (l *localFiles) beneath() (*os.Root, string, error) {
 	}
 	if err != nil {
 		// Not wrapped: a root that is not there must not look like a table file that is not there.
-		return nil, "", fmt.Errorf("opening storage.local_root %s: %s", l.root, err.Error()) //nolint:errorlint // see above
+		return nil, "", fmt.Errorf("opening storage.local_root %s: %s", l.root, err.Error())
 	}
 	l.folder, l.real = folder, abs
 	return folder, abs, nil
@@ -117,16 +117,16 @@ func (l *localFiles) resolve(location string) (*os.Root, string, error) {
 // below resolves the links of path, whose last elements need not exist, and answers it relative to root.
 func below(root, path string) (string, error) {
 	missing := ""
-	real, err := filepath.EvalSymlinks(path)
+	resolved, err := filepath.EvalSymlinks(path)
 	for dir := path; errors.Is(err, fs.ErrNotExist) && dir != "/"; {
 		missing = filepath.Join(filepath.Base(dir), missing)
 		dir = filepath.Dir(dir)
-		real, err = filepath.EvalSymlinks(dir)
+		resolved, err = filepath.EvalSymlinks(dir)
 	}
 	if err != nil {
 		return "", err
 	}
-	rel, err := filepath.Rel(root, filepath.Join(real, missing))
+	rel, err := filepath.Rel(root, filepath.Join(resolved, missing))
 	if err != nil || !filepath.IsLocal(rel) {
 		return "", fmt.Errorf("%w: it lies outside of storage.local_root (%s)", ErrLocationRefused, root)
 	}

@@ -28,7 +28,7 @@ type part struct {
 
 // object is a file in an object store. ReadAt may be called from many goroutines at once, the rest from one at a time.
 type object struct {
-	ctx      context.Context //nolint:containedctx // of the file IO that it was opened with
+	ctx      context.Context // of the file IO that it was opened with
 	location string
 	size     int64
 	modified time.Time
@@ -148,7 +148,7 @@ func (o *object) closeStream() {
 
 // failed makes err name the file.
 func (o *object) failed(err error) error {
-	if err == nil || err == io.EOF { //nolint:errorlint // io.EOF is returned bare by contract
+	if err == nil || err == io.EOF { // io.EOF is returned bare by contract
 		return err
 	}
 	return &fs.PathError{Op: "read", Path: o.location, Err: err}

@@ -17,7 +17,7 @@ const maxCuts = 5
 // for too long) is opened again where it stopped; requests themselves are repeated by the S3 client, so that an error
 // of open is final. It is used by one goroutine at a time.
 type resumable struct {
-	ctx  context.Context //nolint:containedctx // of the file IO that the object was opened with
+	ctx  context.Context // of the file IO that the object was opened with
 	open func(off int64) (io.ReadCloser, error)
 	// body, if set, is positioned at off.
 	body     io.ReadCloser

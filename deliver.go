@@ -28,7 +28,7 @@ func (f *follower) deliver(ctx context.Context, l *look, send func(item) error) 
 	}
 	if deliverable {
 		if err := f.read(ctx, s, plan, send); err != nil {
-			return fmt.Errorf("reading snapshot %d: %w", s.After.SnapshotID, err)
+			return err // names the snapshot
 		}
 	}
 	if f.place.Step == nil {
@@ -67,7 +67,7 @@ func (f *follower) plan(ctx context.Context, l *look, s *step) (*scan.Plan, erro
 	if !f.conf.Incremental {
 		what.Schema = table.Meta.CurrentSchema()
 	}
-	return scan.PlanStep(ctx, scan.Source{FS: f.storage.FS(), Meta: table.Meta}, what)
+	return scan.PlanStep(ctx, scan.Source{FS: f.storage.Within(ctx), Meta: table.Meta}, what)
 }
 
 func (f *follower) tableFor(ctx context.Context, l *look, s catalog.State) (*catalog.Table, error) {

@@ -35,17 +35,24 @@ func (f *follower) open(ctx context.Context, head catalog.Head) (*look, error) {
 	if err != nil {
 		return nil, err
 	}
+	state, ok := table.State(head.Content.SnapshotID)
+	if !ok {
+		return nil, &catalog.CorruptError{
+			Kind: "metadata file", Location: table.Location,
+			Err: fmt.Errorf("it does not list snapshot %d, which the commit names as the table's current one", head.Content.SnapshotID),
+		}
+	}
 	history := catalog.HistoryConfig{Log: f.client, FS: fs, Key: f.conf.Key, Head: head, Table: table}
 	if f.place.Started {
 		history.Until = &f.place.State.SnapshotID
 	}
-	return &look{
-		client:  f.client,
-		head:    head,
-		table:   table,
-		state:   table.Current(),
-		history: catalog.NewHistory(history),
-	}, nil
+	l := &look{client: f.client, head: head, table: table, state: state, history: catalog.NewHistory(history)}
+	if f.conf.Incremental {
+		if l.state, err = l.history.Original(ctx, state); err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
 }
 
 // headCommit is the commit that was read, for rows that belong to no commit of

@@ -45,7 +45,7 @@ func newRig(t *testing.T) *rig {
 	r.cache = &keeper{values: map[string][]byte{}, out: r.out}
 	empty := service.NewConfigSpec()
 	require.NoError(t, r.env.RegisterCache("keeper", empty, func(*service.ParsedConfig, *service.Resources) (service.Cache, error) {
-		return r.cache, nil
+		return r.cache, nil // the one there is by then: rigs can share one
 	}))
 	inFlight := service.NewConfigSpec().Field(service.NewIntField("max_in_flight").Default(1))
 	require.NoError(t, r.env.RegisterBatchOutput("outlet", inFlight, func(conf *service.ParsedConfig, _ *service.Resources) (service.BatchOutput, service.BatchPolicy, int, error) {

@@ -257,10 +257,8 @@ func (c *Config) check() error {
 		return fmt.Errorf("field %s must be an http or https URL", niFieldBaseURL)
 	case u.User != nil:
 		return fmt.Errorf("field %s must not hold user information: use %s", niFieldBaseURL, niFieldAuth)
-	case !c.Incremental && (c.CheckpointCache != "" || c.CheckpointKey != ""):
-		return fmt.Errorf("fields %s and %s need %s: true", niFieldCache, niFieldCacheKey, niFieldIncremental)
-	case !c.Incremental && (c.Lineage.StartSnapshotID != nil || c.Lineage.EndSnapshotID != nil):
-		return fmt.Errorf("fields %s and %s need %s: true", niFieldStartSnapshot, niFieldEndSnapshot, niFieldIncremental)
+	case !c.Incremental && c.onlyIncremental() != "":
+		return fmt.Errorf("field %s needs %s: true", c.onlyIncremental(), niFieldIncremental)
 	case c.Incremental && c.Checkpoints && c.CheckpointCache == "":
 		return fmt.Errorf("field %s is required: name a cache resource, or set %s: false to keep progress only as long as the process lives", niFieldCache, niFieldCheckpoints)
 	case c.Incremental && !c.Checkpoints && c.CheckpointCache != "":
@@ -271,4 +269,29 @@ func (c *Config) check() error {
 		return fmt.Errorf("field %s needs %s: %s", niFieldRowOrdinals, niFieldFormat, formatJSON)
 	}
 	return nil
+}
+
+// onlyIncremental names a field that is set and means something only with
+// incremental reading; "" where there is none.
+func (c *Config) onlyIncremental() string {
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{
+		{niFieldCache, c.CheckpointCache != ""},
+		{niFieldCacheKey, c.CheckpointKey != ""},
+		{niFieldCheckpoints, !c.Checkpoints},
+		{niFieldStartSnapshot, c.Lineage.StartSnapshotID != nil},
+		{niFieldEndSnapshot, c.Lineage.EndSnapshotID != nil},
+		{niFieldStartFrom, c.Lineage.StartFrom != startFromTableScan || c.Lineage.StartTime != nil},
+		{niFieldOnLostLineage, c.Lineage.OnLost != onLostStart},
+		{niFieldOnReplaced, c.Lineage.OnReplaced != onReplacedFail},
+		{niFieldOnOverwrite, c.OnOverwrite != onRemovedFail},
+		{niFieldOnDelete, c.OnDelete != onRemovedFail},
+	} {
+		if f.set {
+			return f.name
+		}
+	}
+	return ""
 }

@@ -280,23 +280,12 @@ type resolved struct {
 // and a place that moves without rows is sent on. pending says what keeps the
 // head out of reach of these steps.
 func (f *follower) resolve(ctx context.Context, l *look, send func(item) error) (pending string, steps []resolved, err error) {
-	policy := f.conf.Lineage
-	policy.Gone, policy.Refused, policy.EndAhead = f.gone, f.refused, f.endAhead
-	var res lineage.Resolution
 	fresh := !f.place.Started
-	if fresh {
-		res, err = lineage.Start(ctx, l.state, l.history, policy)
-	} else {
-		res, err = lineage.Resolve(ctx, f.place.Place, l.state, l.history, policy)
-	}
+	res, err := f.decide(ctx, l)
 	if err != nil {
 		return "", nil, err
 	}
 	f.reportLost(res.Lost)
-	f.ended, f.endAhead = res.Ended, !res.Ended
-	if res.From != nil && f.place.Names {
-		f.place.Place = *res.From
-	}
 	if steps, err = l.attribute(ctx, f.place, res.Steps, res.Beyond); err != nil {
 		return "", nil, err
 	}
@@ -309,6 +298,27 @@ func (f *follower) resolve(ctx context.Context, l *look, send func(item) error) 
 		err = send(item{place: f.place})
 	}
 	return res.Pending, steps, err
+}
+
+// decide asks lineage what lies between the place and the look's head, with
+// all that planning found out, and notes what the answer says of the place and
+// of the configured end.
+func (f *follower) decide(ctx context.Context, l *look) (res lineage.Resolution, err error) {
+	policy := f.conf.Lineage
+	policy.Gone, policy.Refused, policy.EndAhead = f.gone, f.refused, f.endAhead
+	if f.place.Started {
+		res, err = lineage.Resolve(ctx, f.place.Place, l.state, l.history, policy)
+	} else {
+		res, err = lineage.Start(ctx, l.state, l.history, policy)
+	}
+	if err != nil {
+		return lineage.Resolution{}, err
+	}
+	f.ended, f.endAhead = res.Ended, !res.Ended
+	if res.From != nil && f.place.Names {
+		f.place.Place = *res.From
+	}
+	return res, nil
 }
 
 // start stands at the chosen start and stores it, so that a restart begins at

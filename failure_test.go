@@ -3,8 +3,11 @@
 package nessie
 
 import (
+	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -13,6 +16,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -325,4 +329,35 @@ func TestConnectAsksForGrowingWaits(t *testing.T) {
 			require.NoError(t, in.Connect(t.Context()))
 		})
 	}
+}
+
+func TestTLSSettingsAreUsedAndConnectionsClosed(t *testing.T) {
+	s := newShop(t)
+	s.add(1)
+	secure := httptest.NewUnstartedServer(s.server.Nessie)
+	var open atomic.Int64
+	secure.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			open.Add(1)
+		case http.StateClosed:
+			open.Add(-1)
+		}
+	}
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	secure.StartTLS()
+	t.Cleanup(secure.Close)
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw})
+	fields := func(tls string) []string {
+		lines := s.increments("tls: " + tls)
+		lines[0] = "base_url: " + secure.URL
+		return lines
+	}
+	r := newRig(t)
+	l := r.run(fields("{}"))
+	require.Len(t, l.reported(), 1)
+	assert.ErrorContains(t, l.reported()[0], "certificate")
+	r.run(fields(fmt.Sprintf("{ root_cas: %q }", ca)))
+	assert.Equal(t, orders(1), r.out.bodies())
+	assert.Eventually(t, func() bool { return open.Load() == 0 }, patience, glance, "connections are closed with the input")
 }

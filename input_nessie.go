@@ -40,6 +40,8 @@ type input struct {
 	metrics *metrics
 	client  *catalog.Client
 	storage *catalog.Storage
+	// transport is the client's where TLS is configured, nil otherwise.
+	transport *http.Transport
 
 	follower *follower
 	progress *progress
@@ -93,8 +95,12 @@ func newInput(conf *Config, res *service.Resources) (*input, error) {
 		metrics:  newMetrics(res.Metrics(), conf.Key.String()),
 		stopping: make(chan struct{}),
 	}
+	if conf.TLS != nil {
+		in.transport = http.DefaultTransport.(*http.Transport).Clone()
+		in.transport.TLSClientConfig = conf.TLS
+	}
 	var err error
-	if in.client, err = newClient(conf, res, in.metrics); err != nil {
+	if in.client, err = newClient(conf, res, in.metrics, in.transport); err != nil {
 		return nil, err
 	}
 	storage := conf.Storage
@@ -119,15 +125,13 @@ func newInput(conf *Config, res *service.Resources) (*input, error) {
 	return in, nil
 }
 
-func newClient(conf *Config, res *service.Resources, m *metrics) (*catalog.Client, error) {
+func newClient(conf *Config, res *service.Resources, m *metrics, transport *http.Transport) (*catalog.Client, error) {
 	c := catalog.ClientConfig{
 		BaseURL: conf.BaseURL, Headers: conf.Headers, Timeout: conf.RequestTimeout, MaxRetries: conf.MaxRetries,
 		OnAttempt: m.request,
 	}
-	if conf.TLS != nil {
-		t := http.DefaultTransport.(*http.Transport).Clone()
-		t.TLSClientConfig = conf.TLS
-		c.Transport = t
+	if transport != nil {
+		c.Transport = transport
 	}
 	if conf.Bearer != "" {
 		c.Token = func(context.Context) (string, error) { return conf.Bearer, nil }
@@ -385,6 +389,9 @@ func (in *input) Close(ctx context.Context) error {
 		in.fail(fmt.Errorf("%d rows were dropped, because the output refused them and auto_replay_nacks is false", dropped))
 	}
 	in.client.Close()
+	if in.transport != nil {
+		in.transport.CloseIdleConnections()
+	}
 	return errors.Join(in.progress.close(ctx), in.storage.Close())
 }
 

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package follow drives the nessie input, and the built binary around it, over the corpus in a real Nessie and an S3
+// server, and compares every message with what other readers found in the tables.
+package follow
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/rpk-nessie/rpk-nessie/catalog"
+	"github.com/rpk-nessie/rpk-nessie/tests/servers"
+
+	_ "github.com/redpanda-data/benthos/v4/public/components/pure"
+)
+
+var (
+	corpusStack servers.Shared
+	binary      string // the built program
+)
+
+func TestMain(m *testing.M) { os.Exit(buildAndTest(m)) }
+
+func buildAndTest(m *testing.M) int {
+	folder, err := os.MkdirTemp("", "rpk-nessie-follow-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	binary = filepath.Join(folder, "rpk-nessie")
+	build := exec.Command("go", "build", "-o", binary, "github.com/rpk-nessie/rpk-nessie/cmd/rpk-nessie")
+	build.Stderr = os.Stderr
+	if err := build.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, "building the binary:", err)
+		return 1
+	}
+	code := corpusStack.Run(m)
+	http.DefaultClient.CloseIdleConnections()
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
+
+// site is the stack with a client for what tests change in it.
+type site struct {
+	*servers.Stack
+	client *catalog.Client
+	known  *tables
+}
+
+func open(t *testing.T) *site {
+	t.Helper()
+	stack := corpusStack.Get(t)
+	client, err := catalog.NewClient(catalog.ClientConfig{BaseURL: stack.URL})
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
+	known, err := loadTables()
+	require.NoError(t, err)
+	return &site{Stack: stack, client: client, known: known}
+}
+
+var names = struct {
+	sync.Mutex
+	used int
+}{}
+
+// newName is one that no reference has.
+func newName() string {
+	names.Lock()
+	defer names.Unlock()
+	names.used++
+	return fmt.Sprintf("follow-%d", names.used)
+}
+
+// ref is a branch or tag of a test.
+type ref struct {
+	t  *testing.T
+	s  *site
+	at catalog.Reference
+}
+
+// branch makes a branch that stands at a commit.
+func (s *site) branch(t *testing.T, hash string) *ref { return s.ref(t, catalog.Branch, newName(), hash) }
+
+func (s *site) ref(t *testing.T, kind catalog.ReferenceType, name, hash string) *ref {
+	t.Helper()
+	at, err := s.client.CreateReference(t.Context(), kind, name, catalog.Ref{Hash: hash})
+	require.NoError(t, err)
+	return &ref{t: t, s: s, at: at}
+}
+
+// move assigns it to another commit, whatever that has to do with the one before.
+func (r *ref) move(hash string) {
+	r.t.Helper()
+	to, err := r.s.client.AssignReference(r.t.Context(), r.at, catalog.Ref{Hash: hash})
+	require.NoError(r.t, err)
+	r.at = to
+}
+
+// remake deletes the reference and makes it anew elsewhere.
+func (r *ref) remake(hash string) {
+	r.t.Helper()
+	require.NoError(r.t, r.s.client.DeleteReference(r.t.Context(), r.at))
+	at, err := r.s.client.CreateReference(r.t.Context(), r.at.Type, r.at.Name, catalog.Ref{Hash: hash})
+	require.NoError(r.t, err)
+	r.at = at
+}
+
+func (r *ref) commit(message string, ops ...catalog.Operation) {
+	r.t.Helper()
+	after, err := r.s.client.Commit(r.t.Context(), r.at, message, ops)
+	require.NoError(r.t, err)
+	r.at = after
+}

@@ -274,7 +274,7 @@ func holdKey(res *service.Resources, cacheName, key string) (release func(), err
 	defer held.mu.Unlock()
 	k := heldKey{cacheName, key}
 	if other, taken := held.labels[k]; taken {
-		return nil, fmt.Errorf("inputs %s and %s share key %q of cache %q: give one of them another %s", other, quoteLabel(res.Label()), key, cacheName, niFieldCacheKey)
+		return nil, fmt.Errorf("inputs %s and %s share key %q of cache %q: give one of them another %s. If the first is left over from a pipeline that failed to start, restart the process: Benthos does not close such inputs", other, quoteLabel(res.Label()), key, cacheName, niFieldCacheKey)
 	}
 	held.labels[k] = quoteLabel(res.Label())
 	var once sync.Once

@@ -10,7 +10,7 @@ LDFLAGS := -s -w $(if $(VERSION),-X main.version=$(VERSION)) $(if $(DATE),-X mai
 TESTFLAGS ?= -shuffle=on -timeout=15m -p=2
 
 # What runs without real servers, for the race detector and the soak test.
-UNIT := $$($(GO) list ./... | grep -v /tests/)
+UNIT := $$($(GO) list ./... | grep -v /tests/) ./tests/corpus
 
 SOAK_COUNT ?= 20
 

@@ -205,29 +205,30 @@ func TestS3ServesTheCorpusAndFailsOnRequest(t *testing.T) {
 	assert.Equal(t, want, body)
 	assert.Equal(t, []corpus.S3Request{{Method: "GET", Key: key}}, s3.Requests())
 
-	var fault corpus.Fault
-	s3.Fail(func(r corpus.S3Request) *corpus.Fault {
-		if r.Key == key {
-			return &fault
-		}
-		return nil
-	})
-	fault = corpus.Fault{Status: http.StatusServiceUnavailable}
+	fail := func(fault corpus.Fault) {
+		s3.Fail(func(r corpus.S3Request) *corpus.Fault {
+			if r.Key == key {
+				return &fault
+			}
+			return nil
+		})
+	}
+	fail(corpus.Fault{Status: http.StatusServiceUnavailable})
 	status, _, err = get()
 	require.NoError(t, err)
 	assert.Equal(t, http.StatusServiceUnavailable, status)
 
-	fault = corpus.Fault{Cut: 10}
+	fail(corpus.Fault{Cut: 10})
 	_, body, err = get()
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 	assert.Equal(t, want[:10], body)
 
-	fault = corpus.Fault{Hangup: true}
+	fail(corpus.Fault{Hangup: true})
 	_, _, err = get()
 	require.Error(t, err)
 
 	ctx, cancel := context.WithCancel(t.Context())
-	fault = corpus.Fault{Block: ctx.Done()}
+	fail(corpus.Fault{Block: ctx.Done()})
 	cancel()
 	status, _, err = get()
 	require.NoError(t, err)

@@ -130,7 +130,7 @@ func (s *S3) Requests() []S3Request {
 }
 
 // Fail asks fault about every request from now on; where it answers nil, and after Fail(nil), requests are served as
-// they should be. It is called from many goroutines at once.
+// they should be. It is called from many goroutines at once, and what it answers is read after it returned.
 func (s *S3) Fail(fault func(S3Request) *Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -37,8 +37,12 @@ type Config struct {
 	WriteTimeout    time.Duration
 
 	Lineage     lineage.Policy
+	Changes     string
 	OnOverwrite string
 	OnDelete    string
+	// IdentifierFields is nil where the schema's own count.
+	IdentifierFields []string
+	DeletePayload    scan.Payload
 
 	Format      scan.Format
 	RowOrdinals bool
@@ -59,6 +63,9 @@ type Config struct {
 
 // Bounded tells whether the input reads what is there and ends.
 func (c *Config) Bounded() bool { return c.PollInterval == 0 }
+
+// Changelog tells whether every change of a row is delivered.
+func (c *Config) Changelog() bool { return c.Changes == changesChangelog }
 
 // fieldReader reads fields and keeps the first error, so that parsing reads as
 // a list of fields.
@@ -131,6 +138,8 @@ func parseConfig(conf *service.ParsedConfig) (*Config, error) {
 		CheckpointKey:   r.str(niFieldCacheKey),
 		CheckpointLimit: r.positive(1, niFieldLimit),
 		WriteTimeout:    r.duration(time.Millisecond, niFieldWriteTimeout),
+		Changes:         r.str(niFieldChanges),
+		DeletePayload:   scan.Payload(r.str(niFieldDeletePayload)),
 		OnOverwrite:     r.str(niFieldOnOverwrite),
 		OnDelete:        r.str(niFieldOnDelete),
 		Format:          scan.Format(r.str(niFieldFormat)),
@@ -164,6 +173,13 @@ func (c *Config) parseTable(r *fieldReader) {
 	if c.Ref, err = catalog.ParseRef(r.str(niFieldBranch)); err != nil {
 		r.fail(fmt.Errorf("field %s: %w", niFieldBranch, err))
 	}
+	identifiers, err := r.conf.FieldStringList(niFieldIdentifiers)
+	if err != nil {
+		r.fail(err)
+	}
+	if len(identifiers) > 0 {
+		c.IdentifierFields = identifiers
+	}
 	levels, err := catalog.ParseNamespace(r.str(niFieldNamespace))
 	if err != nil {
 		r.fail(fmt.Errorf("field %s: %w", niFieldNamespace, err))
@@ -177,7 +193,11 @@ func (c *Config) parseTable(r *fieldReader) {
 }
 
 func (c *Config) parseLineage(r *fieldReader) {
+	c.Lineage.Changelog = c.Changelog()
 	c.Lineage.OnLost = lineage.OnLost(r.str(niFieldOnLostLineage))
+	if c.Lineage.OnLost == "" {
+		c.Lineage.OnLost = c.lostByDefault()
+	}
 	c.Lineage.OnReplaced = lineage.OnReplaced(r.str(niFieldOnReplaced))
 	c.Lineage.StartSnapshotID = r.snapshotID(niFieldStartSnapshot)
 	c.Lineage.EndSnapshotID = r.snapshotID(niFieldEndSnapshot)
@@ -187,6 +207,13 @@ func (c *Config) parseLineage(r *fieldReader) {
 	default:
 		c.Lineage.StartTime = r.moment(niFieldStartFrom)
 	}
+}
+
+func (c *Config) lostByDefault() lineage.OnLost {
+	if c.Changelog() {
+		return onLostBridge
+	}
+	return onLostStart
 }
 
 // snapshotID reads an optional snapshot id. Ids are strings in a
@@ -268,6 +295,28 @@ func (c *Config) check() error {
 	case c.RowOrdinals && c.Format != formatJSON:
 		return fmt.Errorf("field %s needs %s: %s", niFieldRowOrdinals, niFieldFormat, formatJSON)
 	}
+	return c.checkChanges()
+}
+
+// checkChanges refuses what would break a changelog's law, or has no meaning
+// without one.
+func (c *Config) checkChanges() error {
+	lost := c.Lineage.OnLost
+	switch {
+	case !c.Changelog() && (c.IdentifierFields != nil || c.DeletePayload != scan.PayloadRow):
+		return fmt.Errorf("fields %s and %s need %s: %s", niFieldIdentifiers, niFieldDeletePayload, niFieldChanges, changesChangelog)
+	case !c.Changelog():
+		return nil
+	case lost == onLostStart || lost == onLostAncestor:
+		return fmt.Errorf("field %s must be %s, %s or %s with %s: %s: %s leaves changes out",
+			niFieldOnLostLineage, onLostBridge, onLostTableScan, onLostFail, niFieldChanges, changesChangelog, lost)
+	case c.OnOverwrite != onRemovedFail || c.OnDelete != onRemovedFail:
+		return fmt.Errorf("fields %s and %s have no place with %s: %s, which tells every change", niFieldOnOverwrite, niFieldOnDelete, niFieldChanges, changesChangelog)
+	case c.IdentifierFields != nil && c.Format != formatJSON:
+		return fmt.Errorf("field %s needs %s: %s, as pairs of updates are messages of their own", niFieldIdentifiers, niFieldFormat, formatJSON)
+	case !c.Batching.IsNoop():
+		return fmt.Errorf("field %s has no place with %s: %s, as it would part what belongs together: use %s and %s", niFieldBatching, niFieldChanges, changesChangelog, niFieldBatchRows, niFieldBatchBytes)
+	}
 	return nil
 }
 
@@ -284,7 +333,8 @@ func (c *Config) onlyIncremental() string {
 		{niFieldStartSnapshot, c.Lineage.StartSnapshotID != nil},
 		{niFieldEndSnapshot, c.Lineage.EndSnapshotID != nil},
 		{niFieldStartFrom, c.Lineage.StartFrom != startFromTableScan || c.Lineage.StartTime != nil},
-		{niFieldOnLostLineage, c.Lineage.OnLost != onLostStart},
+		{niFieldChanges, c.Changelog()},
+		{niFieldOnLostLineage, c.Lineage.OnLost != c.lostByDefault()},
 		{niFieldOnReplaced, c.Lineage.OnReplaced != onReplacedFail},
 		{niFieldOnOverwrite, c.OnOverwrite != onRemovedFail},
 		{niFieldOnDelete, c.OnDelete != onRemovedFail},

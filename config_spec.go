@@ -4,6 +4,8 @@ package nessie
 
 import (
 	"github.com/redpanda-data/benthos/v4/public/service"
+
+	"github.com/rpk-nessie/rpk-nessie/scan"
 )
 
 // Field names of the `nessie` input. Everything that reads, documents or lints
@@ -24,6 +26,9 @@ const (
 	niFieldCacheKey       = "checkpoint_cache_key"
 	niFieldLimit          = "checkpoint_limit"
 	niFieldWriteTimeout   = "checkpoint_write_timeout"
+	niFieldChanges        = "changes"
+	niFieldIdentifiers    = "identifier_fields"
+	niFieldDeletePayload  = "delete_payload"
 	niFieldOnOverwrite    = "on_overwrite"
 	niFieldOnDelete       = "on_delete"
 	niFieldOnLostLineage  = "on_lost_lineage"
@@ -74,7 +79,8 @@ Every message carries:
 
 - ` + "`snapshot_id`" + ` (a string, as it exceeds 2^53), ` + "`snapshot_sequence`" + `, ` + "`schema_id`" + `, ` + "`table_uuid`" + `
 - ` + "`namespace`" + `, ` + "`table`" + `, ` + "`branch`" + `, ` + "`commit_hash`" + `, ` + "`commit_ts_ms`" + `
-- ` + "`operation`" + `: ` + "`read`" + ` for the rows of a table scan, ` + "`insert`" + ` for rows that a snapshot added
+- ` + "`operation`" + `: ` + "`read`" + ` for the rows of a table scan, ` + "`insert`" + ` for rows that a snapshot added; with ` + "`changes: changelog`" + ` also
+  ` + "`delete`" + `, ` + "`update_before`" + ` and ` + "`update_after`" + `, and ` + "`truncate`" + ` with a null body where a changelog starts over
 - ` + "`schema`" + `: the row's schema in Benthos's common form
 - ` + "`step`" + `: ordinal of the step of the history, ` + "`first_row`" + `: ordinal in the step of the batch's first row, ` + "`snapshot_last`" + `: true on a
   step's last batch
@@ -91,7 +97,7 @@ func inputSpec() *service.ConfigSpec {
 		Description(inputDescription).
 		LintRule(inputLintRule)
 	for _, fields := range [][]*service.ConfigField{
-		tableFields(), startFields(), checkpointFields(), policyFields(), readFields(), connectionFields(),
+		tableFields(), startFields(), checkpointFields(), changeFields(), policyFields(), readFields(), connectionFields(),
 	} {
 		spec = spec.Fields(fields...)
 	}
@@ -165,11 +171,32 @@ func checkpointFields() []*service.ConfigField {
 	}
 }
 
+func changeFields() []*service.ConfigField {
+	return []*service.ConfigField{
+		service.NewStringAnnotatedEnumField(niFieldChanges, map[string]string{
+			changesAppend:    "Rows that were added. Snapshots that remove rows fall under `on_overwrite` and `on_delete`.",
+			changesChangelog: "Every change of a row: `insert`, `delete`, and with identifier fields `update_before` and `update_after`. Replaying the messages gives the table at every step.",
+		}).
+			Description("What is delivered of a snapshot. Needs `incremental_by_snapshot`.").
+			Default(changesAppend),
+		service.NewStringListField(niFieldIdentifiers).
+			Description("Columns that identify a row, by name, instead of the schema's identifier fields. Only with `changes: changelog`, and with `format: json`.").
+			Default([]any{}).Example([]any{"id"}).Advanced(),
+		service.NewStringAnnotatedEnumField(niFieldDeletePayload, map[string]string{
+			string(scan.PayloadRow): "The whole row.",
+			string(scan.PayloadKey): "Its identifier fields only, where there are any.",
+		}).
+			Description("What a delete holds. Only with `changes: changelog`.").
+			Default(string(scan.PayloadRow)).Advanced(),
+	}
+}
+
 func policyFields() []*service.ConfigField {
 	return []*service.ConfigField{
 		service.NewStringAnnotatedEnumField(niFieldOnOverwrite, map[string]string{
-			onRemovedFail: "Stop at the snapshot with an error.",
-			onRemovedSkip: "Go past the snapshot: neither its added nor its removed rows are delivered.",
+			onRemovedFail:      "Stop at the snapshot with an error.",
+			onRemovedSkip:      "Go past the snapshot: neither its added nor its removed rows are delivered.",
+			onRemovedAddedRows: "Deliver the rows that are in the table after it and were not before. That rows went is not told.",
 		}).
 			Description("What to do with a snapshot that replaces rows (adds some and removes some).").
 			Default(onRemovedFail),
@@ -182,12 +209,12 @@ func policyFields() []*service.ConfigField {
 		service.NewStringAnnotatedEnumField(niFieldOnLostLineage, map[string]string{
 			onLostStart:     "Go on from `start_snapshot_id` if it is set and reachable, else from the head without its backlog. What is skipped is counted in a warning.",
 			onLostAncestor:  "Deliver every snapshot after the newest common ancestor of the checkpoint and the head.",
-			onLostBridge:    "Deliver the difference between the checkpoint's state and the head. One that removes rows is refused.",
+			onLostBridge:    "Deliver the difference between the checkpoint's state and the head. In a changelog abandoned rows are deleted again.",
 			onLostTableScan: "Deliver the whole table again, then follow it.",
 			onLostFail:      "Stop with an error.",
 		}).
-			Description("What to do when the head is not a proved descendant of the checkpoint: the branch was reset, rolled back or replaced.").
-			Default(onLostStart),
+			Description("What to do when the head is not a proved descendant of the checkpoint: the branch was reset, rolled back or replaced, or what lies between is gone. Unset, it is `start`, and `bridge` with `changes: changelog`.").
+			Optional(),
 		service.NewStringAnnotatedEnumField(niFieldOnReplaced, map[string]string{
 			onReplacedFail:    "Stop with an error.",
 			onReplacedRestart: "Begin again as on a first run.",

@@ -8,8 +8,12 @@ const (
 	startFromEarliest  = "earliest"
 	startFromLatest    = "latest"
 
-	onRemovedFail = "fail"
-	onRemovedSkip = "skip"
+	changesAppend    = "append"
+	changesChangelog = "changelog"
+
+	onRemovedFail      = "fail"
+	onRemovedSkip      = "skip"
+	onRemovedAddedRows = "added_rows"
 
 	onLostStart     = "start"
 	onLostAncestor  = "ancestor"
@@ -44,12 +48,15 @@ let needs = {
   "start_snapshot_id": "",
   "start_from": "table_scan",
   "end_snapshot_id": "",
-  "on_lost_lineage": "start",
+  "on_lost_lineage": "",
+  "changes": "append",
   "on_table_replaced": "fail",
   "on_overwrite": "fail",
   "on_delete": "fail"
 }
 let given = this
+let batching = this.batching.count.or(0) != 0 || this.batching.byte_size.or(0) != 0 || this.batching.period.or("") != "" || this.batching.check.or("") != "" || this.batching.processors.or([]).length() > 0
+let changelog = this.changes.or("append") == "changelog"
 root = [
   if !$incremental {
     $needs.key_values().filter(f -> $given.get(f.key).or(f.value) != f.value).map_each(f -> "field " + f.key + " needs incremental_by_snapshot: true").sort()
@@ -60,13 +67,28 @@ root = [
   if $incremental && !$checkpoints && this.checkpoint_cache.or("") != "" {
     "field checkpoint_cache has no effect with snapshot_checkpoints: false"
   },
+  if $changelog && ["start", "ancestor"].contains(this.on_lost_lineage.or("")) {
+    "field on_lost_lineage must be bridge, table_scan or fail with changes: changelog: " + this.on_lost_lineage + " leaves changes out"
+  },
+  if $changelog && (this.on_overwrite.or("fail") != "fail" || this.on_delete.or("fail") != "fail") {
+    "fields on_overwrite and on_delete have no place with changes: changelog, which tells every change"
+  },
+  if !$changelog && (this.identifier_fields.or([]).length() > 0 || this.delete_payload.or("row") != "row") {
+    "fields identifier_fields and delete_payload need changes: changelog"
+  },
+  if this.identifier_fields.or([]).length() > 0 && this.format.or("json") != "json" {
+    "field identifier_fields needs format: json, as pairs of updates are messages of their own"
+  },
+  if $changelog && $batching {
+    "field batching has no place with changes: changelog, as it would part what belongs together: use batch_rows and batch_bytes"
+  },
   if this.base_url.or("").re_match("^[a-zA-Z]+://[^/]*@") {
     "field base_url must not hold user information: use auth"
   },
   if this.format.or("json") != "json" && this.row_ordinals.or(false).string() == "true" {
     "field row_ordinals needs format: json"
   },
-  if this.format.or("json") != "json" && (this.batching.count.or(0) != 0 || this.batching.byte_size.or(0) != 0 || this.batching.period.or("") != "" || this.batching.check.or("") != "" || this.batching.processors.or([]).length() > 0) {
+  if this.format.or("json") != "json" && $batching {
     "field batching needs format: json"
   },
 ].flatten().filter(l -> l != null && l != deleted())

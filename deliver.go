@@ -4,10 +4,10 @@ package nessie
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/rpk-nessie/rpk-nessie/catalog"
+	"github.com/rpk-nessie/rpk-nessie/lineage"
 	"github.com/rpk-nessie/rpk-nessie/scan"
 )
 
@@ -15,19 +15,24 @@ import (
 // Afterwards the place is the step's after-state.
 func (f *follower) deliver(ctx context.Context, l *look, send func(item) error) error {
 	s := f.place.Step
-	started := time.Now()
-	plan, err := f.plan(ctx, l, s)
-	if err != nil {
-		return fmt.Errorf("planning snapshot %d: %w", s.After.SnapshotID, err)
+	if f.conf.Changelog() {
+		// Replays of refused batches may overtake later ones; a step's changes must not meet those of the next.
+		if err := f.settled(ctx); err != nil {
+			return err
+		}
 	}
-	f.metrics.planned(started)
-	f.resume(s, plan)
-	deliverable, err := f.admit(s, plan)
+	if s.Kind == lineage.Truncate {
+		return send(f.advance(s, truncation(f.conf, s)))
+	}
+	started := time.Now()
+	rows, err := f.plan(ctx, l, s)
 	if err != nil {
 		return err
 	}
-	if deliverable {
-		if err := f.read(ctx, s, plan, send); err != nil {
+	f.metrics.planned(started)
+	if rows != nil {
+		f.resume(s, rows.digest)
+		if err := f.read(ctx, s, rows, send); err != nil {
 			return err // names the snapshot
 		}
 	}
@@ -48,52 +53,41 @@ func (f *follower) finish(s *step) {
 // resume checks that the ordinal of the next row means the same under this
 // plan as when it was stored. It does not when the columns or the program's
 // order changed: then the step begins anew, which only costs duplicates.
-func (f *follower) resume(s *step, plan *scan.Plan) {
-	if s.Digest != "" && s.Digest != plan.Digest && s.Row > 0 {
+func (f *follower) resume(s *step, digest string) {
+	if s.Digest != "" && s.Digest != digest && s.Row > 0 {
 		f.log.Warnf("The plan of snapshot %d is another one than before the restart, as after a change of columns: delivering the whole step again, %d rows of it a second time", s.After.SnapshotID, s.Row)
 		s.Row = 0
 	}
-	s.Digest = plan.Digest
+	s.Digest = digest
 }
 
-// plan finds the files of a step. The metadata is the head's where it knows
-// the step's schema, otherwise the file that names the step's state.
-func (f *follower) plan(ctx context.Context, l *look, s *step) (*scan.Plan, error) {
-	table, err := f.tableFor(ctx, l, s.After)
-	if err != nil {
-		return nil, err
-	}
-	what := scan.Step{Way: scan.Way(s.Kind), Before: s.Before, After: s.After, Columns: f.conf.Columns}
-	if !f.conf.Incremental {
-		what.Schema = table.Meta.CurrentSchema()
-	}
-	return scan.PlanStep(ctx, scan.Source{FS: f.storage.Within(ctx), Meta: table.Meta}, what)
-}
-
+// tableFor finds the metadata to read a state with: the head's where it knows
+// the state's schema, otherwise the file that names the state.
 func (f *follower) tableFor(ctx context.Context, l *look, s catalog.State) (*catalog.Table, error) {
 	if l != nil && l.table.Schema(s.SchemaID) != nil {
 		return l.table, nil
 	}
+	return f.loadTable(ctx, l, s)
+}
+
+// loadTable reads the metadata file that names a state.
+func (f *follower) loadTable(ctx context.Context, l *look, s catalog.State) (*catalog.Table, error) {
 	if l != nil {
 		return l.history.Table(ctx, s.MetadataLocation)
 	}
 	return catalog.LoadTable(ctx, f.storage.FS(), s.MetadataLocation, s.ContentID)
 }
 
-// read hands out the rows of a plan.
-func (f *follower) read(ctx context.Context, s *step, plan *scan.Plan, send func(item) error) error {
-	messages := newStepMessage(f.conf, s, plan.Schema)
+// read hands out the rows of a step.
+func (f *follower) read(ctx context.Context, s *step, rows *rowSource, send func(item) error) error {
+	messages := newStepMessage(f.conf, s, rows.schema)
 	batches, err := newBatches(f.conf, f.res, messages)
 	if err != nil {
 		return err
 	}
 	defer batches.close(ctx)
-	opts := scan.ReadOptions{
-		From: s.Row, Format: f.conf.Format, BatchRows: f.conf.BatchRows, BatchBytes: f.conf.BatchBytes,
-		Parallelism: f.conf.Parallelism, Memory: f.conf.Memory,
-	}
 	started := time.Now()
-	for b, err := range plan.Read(ctx, opts) {
+	for b, err := range rows.read(ctx, f.readOptions(s.Row)) {
 		if err != nil {
 			return err
 		}
@@ -109,6 +103,13 @@ func (f *follower) read(ctx context.Context, s *step, plan *scan.Plan, send func
 		started = time.Now()
 	}
 	return nil
+}
+
+func (f *follower) readOptions(from int64) scan.ReadOptions {
+	return scan.ReadOptions{
+		From: from, Format: f.conf.Format, BatchRows: f.conf.BatchRows, BatchBytes: f.conf.BatchBytes,
+		Parallelism: f.conf.Parallelism, Memory: f.conf.Memory,
+	}
 }
 
 // advance moves the place behind a batch and wraps the batch as an item.

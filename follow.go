@@ -79,6 +79,8 @@ type follower struct {
 	// ended is set when the configured end is reached or will be with the steps
 	// that were resolved; endAhead when it is known not to lie behind.
 	ended, endAhead bool
+	// advised: the order of changes without a key was warned of.
+	advised bool
 	// seen is the content that the last look at the branch found; looks that
 	// find the same end the poll.
 	seen *catalog.Head
@@ -240,7 +242,6 @@ func (f *follower) learn(err error, head int64) bool {
 	var (
 		missing *scan.MissingFileError
 		unsure  *scan.CatchUpError
-		removed *RemovedRowsError
 	)
 	s := f.place.Step
 	switch {
@@ -251,7 +252,7 @@ func (f *follower) learn(err error, head int64) bool {
 			return false
 		}
 		f.gone = with(f.gone, missing.Snapshot, err.Error())
-	case errors.As(err, &unsure) || (errors.As(err, &removed) && s.Kind == lineage.Bridge):
+	case errors.As(err, &unsure):
 		f.refused = with(f.refused, lineage.Edge{From: s.Before.SnapshotID, To: s.After.SnapshotID}, err.Error())
 	default:
 		return false

@@ -54,11 +54,13 @@ func newStepMessage(conf *Config, s *step, rows *iceberg.Schema) *stepMessage {
 	base.MetaSetMut(metaBranch, conf.Ref.String())
 	base.MetaSetMut(metaCommitHash, s.Commit.Hash)
 	base.MetaSetMut(metaCommitTime, s.Commit.TimeMs)
-	base.MetaSetMut(metaSchemaID, rows.ID)
 	base.MetaSetMut(metaTableUUID, s.After.TableUUID)
-	common := commonSchema(conf.Key[len(conf.Key)-1], rows)
-	base.MetaSetMut(metaSchema, common.ToAny())
 	base.MetaSetMut(metaStep, s.Ordinal)
+	if rows != nil {
+		common := commonSchema(conf.Key[len(conf.Key)-1], rows)
+		base.MetaSetMut(metaSchema, common.ToAny())
+		base.MetaSetMut(metaSchemaID, rows.ID)
+	}
 	if s.Kind == lineage.Bridge || s.Kind == lineage.CatchUp {
 		base.MetaSetMut(metaSnapshotFrom, strconv.FormatInt(s.Before.SnapshotID, 10))
 	}
@@ -79,6 +81,9 @@ func (m *stepMessage) batch(b scan.Batch) service.MessageBatch {
 	for i, body := range b.Messages {
 		msg := base.Copy()
 		msg.SetBytes(body)
+		if b.Operations != nil {
+			msg.MetaSetMut(metaOperation, b.Operations[i])
+		}
 		if m.ordinals {
 			msg.MetaSetMut(metaRowOrdinal, b.First+int64(i))
 		}
@@ -86,6 +91,18 @@ func (m *stepMessage) batch(b scan.Batch) service.MessageBatch {
 	}
 	return out
 }
+
+// truncation is the step that tells a changelog's reader to drop all it has:
+// one message with a null body.
+func truncation(conf *Config, s *step) madeBatch {
+	body := []byte("null")
+	messages := newStepMessage(conf, s, nil).batch(scan.Batch{
+		Rows: 1, Messages: [][]byte{body}, Operation: operationTruncate, Last: true,
+	})
+	return madeBatch{messages: messages, rows: 1, bytes: int64(len(body)), next: 1, last: true}
+}
+
+const operationTruncate = "truncate"
 
 // rowsOf counts the rows of a batch that this input made.
 func rowsOf(batch service.MessageBatch) int64 {

@@ -18,33 +18,12 @@ type RemovedRowsError struct {
 }
 
 func (e *RemovedRowsError) Error() string {
-	return fmt.Sprintf("snapshot %d removes rows (%s), which messages of added rows cannot express: set %s: skip to go past such snapshots", e.SnapshotID, e.Kind, e.Field)
-}
-
-// admit decides whether a plan's rows are delivered: a snapshot that removes
-// rows falls under the user's policies, one that only rewrites files or holds
-// none is passed.
-func (f *follower) admit(s *step, plan *scan.Plan) (bool, error) {
-	policy, field := onRemovedSkip, ""
-	switch plan.Kind {
-	case scan.KindEmpty, scan.KindReplace:
-		return false, nil
-	case scan.KindDelete:
-		policy, field = f.conf.OnDelete, niFieldOnDelete
-	case scan.KindOverwrite:
-		policy, field = f.conf.OnOverwrite, niFieldOnOverwrite
-	default:
-		return true, nil
+	options := niFieldOnDelete + ": " + onRemovedSkip
+	if e.Field == niFieldOnOverwrite {
+		options = niFieldOnOverwrite + ": " + onRemovedAddedRows + " or " + onRemovedSkip
 	}
-	if s.Kind == lineage.Bridge {
-		return false, &RemovedRowsError{SnapshotID: s.After.SnapshotID, Kind: plan.Kind, Field: niFieldOnLostLineage}
-	}
-	if policy == onRemovedFail {
-		return false, &RemovedRowsError{SnapshotID: s.After.SnapshotID, Kind: plan.Kind, Field: field}
-	}
-	f.log.Warnf("Skipping snapshot %d, which removes rows (%s), because of %s: %s; %d added rows are not delivered", s.After.SnapshotID, plan.Kind, field, policy, max(plan.Records, 0))
-	f.metrics.rowsSkipped.Incr(max(plan.Records, 0), f.metrics.table, field)
-	return false, nil
+	return fmt.Sprintf("snapshot %d removes rows (%s), which messages of added rows cannot express: set %s to go past such snapshots, or %s: %s to be told of every change",
+		e.SnapshotID, e.Kind, options, niFieldChanges, changesChangelog)
 }
 
 // withOptions adds to an error what the user can do about it.

@@ -13,6 +13,12 @@ import (
 // compare subtracts the rows of both sides from each other and visits what remains, in order: rows, or where keyed all rows
 // of a key at once.
 func (c *ChangePlan) compare(ctx context.Context, s *sides, keyed bool, opts ReadOptions, visit func(group) error) (err error) {
+	next := func(g group) error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return visit(g)
+	}
 	spill := newSpillFolder(opts.SpillDir)
 	defer func() { err = errors.Join(err, spill.remove()) }()
 	left := newMultiset(keyed, opts.Memory/2, spill)
@@ -21,7 +27,7 @@ func (c *ChangePlan) compare(ctx context.Context, s *sides, keyed bool, opts Rea
 	}
 	if !left.spilled() {
 		for _, g := range left.groups() {
-			if err := visit(g); err != nil {
+			if err := next(g); err != nil {
 				return err
 			}
 		}
@@ -38,7 +44,7 @@ func (c *ChangePlan) compare(ctx context.Context, s *sides, keyed bool, opts Rea
 		if err != nil {
 			return err
 		}
-		if err := visit(g); err != nil {
+		if err := next(g); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+// Components that this binary registers beside the plugin's own.
+import (
+	_ "github.com/rpk-nessie/rpk-nessie/cmd/rpk-nessie/kafka"
+)

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kafka
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/redpanda-data/benthos/v4/public/service"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+const (
+	kfoFieldTopic             = "topic"
+	kfoFieldKey               = "key"
+	kfoFieldPartitioner       = "partitioner"
+	kfoFieldPartition         = "partition"
+	kfoFieldMetadata          = "metadata"
+	kfoFieldTimestampMs       = "timestamp_ms"
+	kfoFieldIdempotentWrite   = "idempotent_write"
+	kfoFieldCompression       = "compression"
+	kfoFieldAutoTopicCreation = "allow_auto_topic_creation"
+	kfoFieldTimeout           = "timeout"
+	kfoFieldMaxMessageBytes   = "max_message_bytes"
+	kfoFieldBrokerWriteMax    = "broker_write_max_bytes"
+	kfoFieldMaxInFlight       = "max_in_flight"
+	kfoFieldBatching          = "batching"
+
+	partitionerManual = "manual"
+)
+
+func outputSpec() *service.ConfigSpec {
+	spec := service.NewConfigSpec().
+		Stable().
+		Categories("Services").
+		Summary("Writes messages to Kafka and acknowledges them when all in-sync replicas have them.").
+		Description(`A batch is handed to the client at once. A record that the brokers refuse for good (too large, not authorised, unknown topic) fails alone; the others of its batch are acknowledged. While no broker can be reached records wait in the client, in order, and the log says so.
+
+Records of one partition keep their order as long as ` + "`max_in_flight`" + ` is 1: with more, batches are written side by side. With ` + "`idempotent_write`" + ` what the client sends again after a lost connection is not stored twice; a batch that is refused and sent again by the pipeline is.
+
+A message without a body whose metadata ` + "`kafka_tombstone_message`" + ` is ` + "`true`" + ` is written as a tombstone (a null value).`).
+		Fields(connectionFields()...).
+		Fields(recordFields()...).
+		Fields(producerFields()...).
+		LintRule(`root = if this.partitioner.or("") == "manual" {
+  if this.partition.or("") == "" { "partitioner manual needs a partition" }
+} else if this.partition.or("") != "" { "a partition is used with partitioner manual only" }`)
+	return spec.Example("New rows of a table, by key", "One record a row, keyed by the row's id, with the snapshot as header. `max_in_flight: 1` keeps the table's order in each partition.", `
+input:
+  nessie:
+    base_url: http://localhost:19120
+    namespace: sales
+    table: orders
+    incremental_by_snapshot: true
+    checkpoint_cache: progress
+
+output:
+  kafka_franz:
+    seed_brokers: [ localhost:9092 ]
+    topic: orders
+    key: ${! json("id") }
+    metadata:
+      include_patterns: [ ^snapshot_id$, ^operation$ ]
+    max_in_flight: 1
+
+cache_resources:
+  - label: progress
+    nessie_durable_file:
+      directory: /var/lib/rpk-nessie
+`)
+}
+
+func recordFields() []*service.ConfigField {
+	return []*service.ConfigField{
+		service.NewInterpolatedStringField(kfoFieldTopic).
+			Description("The topic to write to."),
+		service.NewInterpolatedStringField(kfoFieldKey).
+			Description("The record's key. Without this field records have no key.").
+			Optional().
+			Example(`${! json("id") }`),
+		service.NewStringAnnotatedEnumField(kfoFieldPartitioner, map[string]string{
+			"murmur2_hash":    "The hash that Kafka's own clients use: a key is always in the same partition. Records without a key go to one partition until a batch is full.",
+			"round_robin":     "One partition after the other, whatever the key.",
+			"least_backup":    "The partition that waits for the fewest records, whatever the key.",
+			partitionerManual: "The partition that the field `partition` says.",
+		}).
+			Description("How a record's partition is chosen. Without this field it is `murmur2_hash`.").
+			Optional().
+			Advanced(),
+		service.NewInterpolatedStringField(kfoFieldPartition).
+			Description("The partition's number, for partitioner `manual`.").
+			Optional().
+			Advanced().
+			Example(`${! metadata("partition") }`),
+		service.NewMetadataFilterField(kfoFieldMetadata).
+			Description("Which metadata of a message become headers of its record. By default none.").
+			Optional(),
+		service.NewInterpolatedStringField(kfoFieldTimestampMs).
+			Description("The record's time in milliseconds since 1970. Without this field it is the time of writing.").
+			Optional().
+			Advanced().
+			Example(`${! metadata("commit_ts_ms") }`),
+	}
+}
+
+func producerFields() []*service.ConfigField {
+	return []*service.ConfigField{
+		service.NewBoolField(kfoFieldIdempotentWrite).
+			Description("Let the brokers drop what the client had to send twice. Brokers before 3.0 ask for the permission `IDEMPOTENT_WRITE` on the cluster.").
+			Default(true).
+			Advanced(),
+		service.NewStringEnumField(kfoFieldCompression, "lz4", "snappy", "gzip", "none", "zstd").
+			Description("How record batches are compressed. Without this field it is `snappy`.").
+			Optional().
+			Advanced(),
+		service.NewBoolField(kfoFieldAutoTopicCreation).
+			Description("Create a topic that does not exist, if the brokers allow that.").
+			Default(true).
+			Advanced(),
+		service.NewDurationField(kfoFieldTimeout).
+			Description("How long the brokers may take to replicate a write. After that the write is tried again.").
+			Default("10s").
+			Advanced(),
+		service.NewStringField(kfoFieldMaxMessageBytes).
+			Description("The largest record batch before compression, and so the largest record; the topic's `max.message.bytes` has to allow it.").
+			Default("1MiB").
+			Advanced().
+			Example("100MB").Example("50MiB"),
+		service.NewStringField(kfoFieldBrokerWriteMax).
+			Description("The largest request to one broker; the broker's `socket.request.max.bytes` has to allow it.").
+			Default("100MiB").
+			Advanced().
+			Example("128MB").Example("50MiB"),
+		service.NewIntField(kfoFieldMaxInFlight).
+			Description("How many batches are written side by side. 1 keeps the order.").
+			Default(10).
+			LintRule(`root = if this < 1 { [ "max_in_flight must be at least 1" ] }`),
+		service.NewBatchPolicyField(kfoFieldBatching),
+	}
+}
+
+// producerOptions are the client's options for producerFields and the partitioner.
+func producerOptions(conf *service.ParsedConfig) ([]kgo.Opt, error) {
+	var opts []kgo.Opt
+	idempotent, err := conf.FieldBool(kfoFieldIdempotentWrite)
+	if err != nil {
+		return nil, err
+	}
+	if !idempotent {
+		opts = append(opts, kgo.DisableIdempotentWrite())
+	}
+	create, err := conf.FieldBool(kfoFieldAutoTopicCreation)
+	if err != nil {
+		return nil, err
+	}
+	if create {
+		opts = append(opts, kgo.AllowAutoTopicCreation())
+	}
+	timeout, err := conf.FieldDuration(kfoFieldTimeout)
+	if err != nil {
+		return nil, err
+	}
+	largest, err := bytesOf(conf, kfoFieldMaxMessageBytes)
+	if err != nil {
+		return nil, err
+	}
+	request, err := bytesOf(conf, kfoFieldBrokerWriteMax)
+	if err != nil {
+		return nil, err
+	}
+	if request < largest {
+		return nil, fmt.Errorf("%s must be at least %s", kfoFieldBrokerWriteMax, kfoFieldMaxMessageBytes)
+	}
+	partitioner, err := partitionerOf(conf)
+	if err != nil {
+		return nil, err
+	}
+	codec, err := compressionOf(conf)
+	if err != nil {
+		return nil, err
+	}
+	return append(opts, kgo.ProduceRequestTimeout(timeout), kgo.ProducerBatchMaxBytes(largest), kgo.BrokerMaxWriteBytes(request),
+		kgo.RecordPartitioner(partitioner), kgo.ProducerBatchCompression(codec...)), nil
+}
+
+func partitionerOf(conf *service.ParsedConfig) (kgo.Partitioner, error) {
+	name := "murmur2_hash"
+	if conf.Contains(kfoFieldPartitioner) {
+		var err error
+		if name, err = conf.FieldString(kfoFieldPartitioner); err != nil {
+			return nil, err
+		}
+	}
+	if conf.Contains(kfoFieldPartition) != (name == partitionerManual) {
+		return nil, errors.New("partition and partitioner manual go together")
+	}
+	switch name {
+	case "murmur2_hash":
+		return kgo.StickyKeyPartitioner(nil), nil
+	case "round_robin":
+		return kgo.RoundRobinPartitioner(), nil
+	case "least_backup":
+		return kgo.LeastBackupPartitioner(), nil
+	case partitionerManual:
+		return kgo.ManualPartitioner(), nil
+	default:
+		return nil, fmt.Errorf("unknown partitioner %q", name)
+	}
+}
+
+func compressionOf(conf *service.ParsedConfig) ([]kgo.CompressionCodec, error) {
+	if !conf.Contains(kfoFieldCompression) {
+		return []kgo.CompressionCodec{kgo.SnappyCompression(), kgo.NoCompression()}, nil
+	}
+	name, err := conf.FieldString(kfoFieldCompression)
+	if err != nil {
+		return nil, err
+	}
+	codec, known := map[string]kgo.CompressionCodec{
+		"lz4": kgo.Lz4Compression(), "snappy": kgo.SnappyCompression(), "gzip": kgo.GzipCompression(),
+		"none": kgo.NoCompression(), "zstd": kgo.ZstdCompression(),
+	}[name]
+	if !known {
+		return nil, fmt.Errorf("unknown compression %q", name)
+	}
+	return []kgo.CompressionCodec{codec}, nil
+}

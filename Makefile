@@ -14,13 +14,16 @@ UNIT := $$($(GO) list ./... | grep -v /tests/) ./tests/corpus
 
 SOAK_COUNT ?= 20
 
-.PHONY: help build demo test unit race lint fmt bench soak servers clean
+.PHONY: help build docs demo test unit race lint fmt bench soak servers clean
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## Build ./rpk-nessie
 	$(GO) build -ldflags '$(LDFLAGS)' -o $(BINARY) ./cmd/rpk-nessie
+
+docs: build ## Write the reference in docs/reference from what the binary says of itself
+	./$(BINARY) list --format json-full | $(GO) run ./docs/generate docs/reference
 
 demo: build ## Show what it does: an in-memory Nessie, a table, a pipeline, a restart
 	./$(BINARY) demo

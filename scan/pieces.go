@@ -37,9 +37,13 @@ type rowPacker struct {
 	limits ReadOptions
 	put    func(piece) error
 	encode func(buf []byte, ends []int, batch arrow.RecordBatch, from, to int) ([]byte, []int, error)
+	// closing ends each row.
+	closing string
 
 	buf  []byte
 	ends []int // of the rows in buf
+	// rowBytes is the mean size of the rows that were cut last.
+	rowBytes int
 }
 
 func (p *rowPacker) add(batch arrow.RecordBatch, from, to int) (err error) {
@@ -49,10 +53,34 @@ func (p *rowPacker) add(batch arrow.RecordBatch, from, to int) (err error) {
 			return err
 		}
 		from += n
-		for len(p.ends) == p.limits.BatchRows || (len(p.ends) > 0 && int64(len(p.buf)) > p.limits.BatchBytes) {
-			if err := p.cut(p.fitting()); err != nil {
-				return err
-			}
+		if err := p.cutFull(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cutFull hands over what is full.
+func (p *rowPacker) cutFull() error {
+	for len(p.ends) == p.limits.BatchRows || (len(p.ends) > 0 && int64(len(p.buf)) > p.limits.BatchBytes) {
+		if err := p.cut(p.fitting()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addRows adds n rows that write appends one after another, in as many calls as it takes.
+func (p *rowPacker) addRows(n int, write func(buf []byte, ends []int, n int, closing string) ([]byte, []int)) error {
+	for n > 0 {
+		some := nextRows(p.limits, len(p.ends), int64(len(p.buf)), n)
+		if p.buf == nil && p.rowBytes > 0 {
+			p.buf = make([]byte, 0, min(int64(p.limits.BatchRows*p.rowBytes), p.limits.BatchBytes)+spare)
+		}
+		p.buf, p.ends = write(p.buf, p.ends, some, p.closing)
+		n -= some
+		if err := p.cutFull(); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -76,6 +104,8 @@ func (p *rowPacker) cut(n int) error {
 	} else {
 		out.messages = slice(p.buf, p.ends[:n])
 	}
+	// One 64th more than the mean: rows of one table are alike.
+	p.rowBytes = end/n + end/n/64 + 1
 	p.buf = append([]byte(nil), p.buf[end:]...)
 	p.ends = p.ends[:copy(p.ends, p.ends[n:])]
 	for i := range p.ends {

@@ -58,6 +58,13 @@ func (w *watchedIO) note(name string, err error) error {
 	return err
 }
 
+// failed reports whether an I/O error happened.
+func (w *watchedIO) failed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err != nil
+}
+
 // explain types what a decoder returned for a snapshot's file. kind tells what a path is.
 func (w *watchedIO) explain(err error, snapshot int64, kind func(path string) FileKind) error {
 	if err == nil {

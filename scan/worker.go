@@ -4,6 +4,7 @@ package scan
 
 import (
 	"context"
+	"errors"
 
 	"github.com/apache/arrow-go/v18/arrow"
 )
@@ -32,6 +33,16 @@ func (w *worker) run(ctx context.Context, i int, skip int64) error {
 	defer w.flow.release(weight)
 	pack := w.packer(func(p piece) error { return w.flow.put(i, p) })
 	defer pack.drop()
+	if rows, ok := pack.(*rowPacker); ok && task.readsDirectly() {
+		done, err := w.readDirect(ctx, task, skip, rows)
+		switch {
+		case err == nil:
+			return pack.flush()
+		case !errors.Is(err, errIndirect):
+			return err
+		}
+		skip = max(skip, done)
+	}
 	for batch, err := range w.plan.decode(ctx, task, w.plan.columns, rows) {
 		if err != nil {
 			return err
@@ -92,7 +103,7 @@ func (w *worker) packer(put func(piece) error) packer {
 	case FormatArrow:
 		return &arrowPacker{limits: w.opts, put: put}
 	case FormatNDJSON:
-		return &rowPacker{limits: w.opts, put: put, encode: w.encoder.AppendLines}
+		return &rowPacker{limits: w.opts, put: put, encode: w.encoder.AppendLines, closing: "}\n"}
 	}
-	return &rowPacker{limits: w.opts, put: put, encode: w.encoder.Append}
+	return &rowPacker{limits: w.opts, put: put, encode: w.encoder.Append, closing: "}"}
 }

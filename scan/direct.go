@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/file"
+)
+
+// direct writes rows as JSON right from a Parquet file's pages: no Arrow arrays in between, strings copied once, from the
+// page into the row, and each value of a dictionary encoded once. It is a second way to the same bytes and knows only the
+// plain cases: a whole file without deletes, columns found by field id in the types that Iceberg writers use. Whatever
+// else it meets it leaves to the general decoder, with errIndirect.
+type direct struct {
+	path   string
+	cells  []directCell
+	leaves []*leaf
+}
+
+// windowRows is the most rows of which levels and indices are held decoded.
+const windowRows = 4096
+
+// readsDirectly reports whether a task is one that direct may know how to read.
+func (t Task) readsDirectly() bool { return t.Deletes.None() && t.part == (part{}) }
+
+// readDirect writes a task's rows without its first skip ones. On errIndirect the rows before done are written or
+// to be skipped, and the rest is not.
+func (w *worker) readDirect(ctx context.Context, t Task, skip int64, pack *rowPacker) (done int64, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	files := watch(ctx, w.plan.source.FS)
+	done, err = w.readPages(files, t, skip, pack)
+	var stop *finalError
+	switch {
+	case err == nil:
+		return done, nil
+	case errors.As(err, &stop):
+		return done, stop.err
+	case ctx.Err() != nil || files.failed():
+		return done, files.explain(err, w.plan.after.SnapshotID, t.kindOf)
+	}
+	// The general decoder reads it, or says what is wrong with it.
+	return done, errIndirect
+}
+
+// finalError is an error that no other decoder gets past.
+type finalError struct{ err error }
+
+func (e *finalError) Error() string { return e.err.Error() }
+
+func (w *worker) readPages(files *watchedIO, t Task, skip int64, pack *rowPacker) (done int64, err error) {
+	defer func() {
+		// arrow-go panics on some page headers that no writer writes. The general decoder would panic too, in a goroutine of
+		// its own, where nothing catches it.
+		if cause := recover(); cause != nil {
+			err = &finalError{&CorruptFileError{Kind: DataFileKind, Path: t.File.path, Err: fmt.Errorf("decoding panicked: %v", cause)}}
+		}
+	}()
+	source, err := files.Open(t.File.path)
+	if err != nil {
+		return 0, err
+	}
+	defer source.Close() //nolint:errcheck // it is only read
+	props := parquet.NewReaderProperties(nil)
+	reader, err := file.NewParquetReader(source, file.WithReadProps(props))
+	if err != nil {
+		return 0, err
+	}
+	if reader.NumRows() != t.File.Data.Count() {
+		return 0, errIndirect
+	}
+	schema, err := withPartitionValues(w.plan.Schema, w.plan.source.Meta, t.File)
+	if err != nil {
+		return 0, err
+	}
+	l := layout{file: reader.MetaData().Schema}
+	d := &direct{path: t.File.path}
+	if d.cells, err = l.cells(schema.Fields(), l.file.Root(), 0, 0); err != nil {
+		return 0, err
+	}
+	if d.leaves = l.leaves; len(d.leaves) == 0 {
+		return 0, errIndirect
+	}
+	for g := range reader.NumRowGroups() {
+		rows := reader.RowGroup(g).NumRows()
+		if skip >= rows {
+			skip -= rows
+			done += rows
+			continue
+		}
+		n, err := d.readRowGroup(reader.RowGroup(g), skip, pack)
+		done += n
+		if err != nil {
+			return done, err
+		}
+		skip = 0
+	}
+	return done, nil
+}
+
+// readRowGroup writes the rows of a row group, and says how many it wrote or skipped.
+func (d *direct) readRowGroup(group *file.RowGroupReader, skip int64, pack *rowPacker) (done int64, err error) {
+	defer d.close()
+	for _, l := range d.leaves {
+		pages, err := group.GetColumnPageReader(l.index)
+		if err != nil {
+			return 0, err
+		}
+		chunk, err := group.MetaData().ColumnChunk(l.index)
+		if err != nil {
+			return 0, err
+		}
+		l.begin(pages, chunk)
+	}
+	for rows := group.NumRows(); done < rows; {
+		n, err := d.window(rows - done)
+		if err != nil {
+			return done, err
+		}
+		if err := d.writeWindow(n, int(min(max(skip-done, 0), int64(n))), pack); err != nil {
+			return done, err
+		}
+		done += int64(n)
+	}
+	return done, nil
+}
+
+// window takes as many rows as all leaves have ready, at most limit.
+func (d *direct) window(limit int64) (int, error) {
+	n := int(min(limit, windowRows))
+	for _, l := range d.leaves {
+		available, err := l.available()
+		if err != nil {
+			return 0, err
+		}
+		n = min(n, available)
+	}
+	for _, l := range d.leaves {
+		if err := l.window(n); err != nil {
+			return 0, err
+		}
+	}
+	return n, nil
+}
+
+// writeWindow hands the window's rows over, without the first skip.
+func (d *direct) writeWindow(n, skip int, pack *rowPacker) error {
+	if skip > 0 {
+		d.write(nil, nil, skip, "")
+	}
+	if err := pack.addRows(n-skip, d.write); err != nil {
+		return &finalError{err}
+	}
+	for _, l := range d.leaves {
+		if err := l.check(); err != nil {
+			return &finalError{&CorruptFileError{Kind: DataFileKind, Path: d.path, Err: err}} // too late for another decoder
+		}
+	}
+	return nil
+}
+
+// write appends the next n rows to buf and their ends to ends.
+func (d *direct) write(buf []byte, ends []int, n int, closing string) ([]byte, []int) {
+	for range n {
+		for i := range d.cells {
+			c := &d.cells[i]
+			buf = c.node.append(c.label.append(buf))
+		}
+		buf = append(buf, closing...)
+		ends = append(ends, len(buf))
+	}
+	return buf, ends
+}
+
+func (d *direct) close() {
+	for _, l := range d.leaves {
+		if l.pages != nil {
+			_ = l.pages.Close() // it only gives memory back
+			l.pages = nil
+		}
+	}
+}

@@ -20,15 +20,15 @@ type directCell struct {
 	node  node
 }
 
-// group is what nodes with several leaves share. The first leaf's levels tell for all.
-type group struct {
+// leafGroup is what nodes with several leaves share. The first leaf's levels tell for all.
+type leafGroup struct {
 	leaves []*leaf
 }
 
-func (g group) def() uint8 { return g.leaves[0].def() }
+func (g leafGroup) def() uint8 { return g.leaves[0].def() }
 
 // skip passes what stands for a missing value.
-func (g group) skip() {
+func (g leafGroup) skip() {
 	for _, l := range g.leaves {
 		l.skip()
 	}
@@ -36,7 +36,7 @@ func (g group) skip() {
 
 // directStruct writes a struct.
 type directStruct struct {
-	group
+	leafGroup
 	present uint8 // level from which on it is there
 	cells   []directCell
 }
@@ -55,7 +55,7 @@ func (n *directStruct) append(b []byte) []byte {
 
 // repetition is what lists and maps share.
 type repetition struct {
-	group
+	leafGroup
 	present uint8 // level from which on it is there
 	filled  uint8 // level from which on it has an element
 	level   uint8 // repetition level of its second element and those after it

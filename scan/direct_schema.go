@@ -69,7 +69,7 @@ func (l *layout) node(t iceberg.Type, n schema.Node, def, rep uint8) (node, erro
 		if err != nil || first == len(l.leaves) {
 			return nil, errIndirect
 		}
-		return &directStruct{group: group{l.leaves[first:]}, present: def, cells: cells}, nil
+		return &directStruct{leafGroup: leafGroup{l.leaves[first:]}, present: def, cells: cells}, nil
 	case *iceberg.ListType:
 		if _, ok := g.LogicalType().(schema.ListLogicalType); !ok {
 			return nil, errIndirect
@@ -82,7 +82,7 @@ func (l *layout) node(t iceberg.Type, n schema.Node, def, rep uint8) (node, erro
 		if err != nil || first == len(l.leaves) {
 			return nil, errIndirect
 		}
-		return &directList{repetition{group{l.leaves[first:]}, def, def + 1, rep + 1}, element}, nil
+		return &directList{repetition{leafGroup{l.leaves[first:]}, def, def + 1, rep + 1}, element}, nil
 	case *iceberg.MapType:
 		if _, ok := g.LogicalType().(schema.MapLogicalType); !ok {
 			return nil, errIndirect
@@ -97,7 +97,7 @@ func (l *layout) node(t iceberg.Type, n schema.Node, def, rep uint8) (node, erro
 			return nil, errIndirect
 		}
 		_, object := t.KeyType.(iceberg.StringType)
-		return &directMap{repetition{group{l.leaves[first:]}, def, def + 1, rep + 1}, key, value, object}, nil
+		return &directMap{repetition{leafGroup{l.leaves[first:]}, def, def + 1, rep + 1}, key, value, object}, nil
 	}
 	return nil, errIndirect
 }

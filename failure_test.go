@@ -137,7 +137,6 @@ func masked(s *shop, text string) string {
 		`127\.0\.0\.1:\d+`:        "SERVER",
 		`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`: "UUID",
 		`\b\d{15,19}\b`: "SNAPSHOT",
-		`\d{5}-\d-UUID`: "FILE",
 	} {
 		text = regexp.MustCompile(pattern).ReplaceAllString(text, by)
 	}

@@ -154,7 +154,8 @@ func TestBatchingPolicies(t *testing.T) {
 		"by check":                               {`check: this.id == 4`, []int{4, 1, 2}, []int64{0, 4, 0}},
 		"a period alone":                         {"period: 1h", []int{5, 2}, []int64{0, 0}},
 		"with processors": {
-			"count: 3\n      processors:\n        - archive: { format: lines }", []int{1, 1, 1},
+			"count: 3\n      processors:\n        - archive: { format: lines }",
+			[]int{1, 1, 1},
 			[]int64{0, 3, 0},
 		},
 	}

@@ -201,7 +201,7 @@ func (c *ChangePlan) Net(ctx context.Context, opts ReadOptions) (inserted, delet
 		deleted, err = s.deletes.rows(ctx)
 		return inserted, deleted, err
 	}
-	err = c.compare(ctx, s, false, opts, func(g group) error {
+	err = c.compare(ctx, s, false, opts, func(g cluster) error {
 		for _, row := range g {
 			if row.order.isInsert() {
 				inserted++

@@ -12,8 +12,8 @@ import (
 
 // compare subtracts the rows of both sides from each other and visits what remains, in order: rows, or where keyed all rows
 // of a key at once.
-func (c *ChangePlan) compare(ctx context.Context, s *sides, keyed bool, opts ReadOptions, visit func(group) error) (err error) {
-	next := func(g group) error {
+func (c *ChangePlan) compare(ctx context.Context, s *sides, keyed bool, opts ReadOptions, visit func(cluster) error) (err error) {
+	next := func(g cluster) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}

@@ -188,7 +188,7 @@ func TestTheNetOfTheMessagesIsTheDifferenceOfHandMadeStates(t *testing.T) {
 			added, removed := net(rows[j], rows[i])
 			step := Step{Way: WayBridge, Before: &states[i], After: states[j]}
 			for _, keys := range [][]string{{}, {"id"}} {
-				c := checkedChanges(r, t.Context(), h.source(), step, ChangeOptions{IdentifierFields: keys})
+				c := checkedChanges(r, h.source(), step, ChangeOptions{IdentifierFields: keys})
 				require.Equal(r, [][]string{added, removed}, [][]string{c.rows(true), c.rows(false)})
 				c.requireOrder(r)
 			}

@@ -207,7 +207,8 @@ func TestCancellingRemovesWhatWasSpilled(t *testing.T) {
 	require.ErrorIs(t, last, stop)
 	assert.Less(t, batches, 10)
 	assertEmptyFolder(t, dir)
-	for range plan.Read(t.Context(), ReadOptions{Memory: 64 << 10, SpillDir: dir}) {
+	for _, err := range plan.Read(t.Context(), ReadOptions{Memory: 64 << 10, SpillDir: dir}) {
+		require.NoError(t, err)
 		break
 	}
 	assertEmptyFolder(t, dir)

@@ -24,8 +24,8 @@ type survivor struct {
 	carried string // coded
 }
 
-// group is what goes out together: a row, or all rows of one key in their order.
-type group []survivor
+// cluster is what goes out together: a row, or all rows of one key in their order.
+type cluster []survivor
 
 // multiset subtracts the rows of both sides from each other in bounded memory. Equal rows cancel as soon as both are known,
 // so that a file and its rewritten copy, which hold their rows in the same order, need hardly any memory. Of n rows on one
@@ -157,8 +157,8 @@ func (m *multiset) spilled() bool {
 }
 
 // groups takes what remains in memory, in order.
-func (m *multiset) groups() []group {
-	var groups []group
+func (m *multiset) groups() []cluster {
+	var groups []cluster
 	for i := range m.parts {
 		groups = m.parts[i].appendGroups(groups, m.keyed)
 		m.parts[i].rows = nil
@@ -169,22 +169,22 @@ func (m *multiset) groups() []group {
 	return groups
 }
 
-func compareGroups(a, b group) int {
+func compareGroups(a, b cluster) int {
 	if a[0].order < b[0].order {
 		return -1
 	}
 	return 1 // no two rows have one order
 }
 
-func (p *partition) appendGroups(groups []group, keyed bool) []group {
-	byKey := map[string]group{}
+func (p *partition) appendGroups(groups []cluster, keyed bool) []cluster {
+	byKey := map[string]cluster{}
 	for row, e := range p.rows {
 		for _, item := range e.items {
 			s := survivor{order: item.order, row: row, carried: item.carried}
 			if keyed {
 				byKey[keyOf(row)] = append(byKey[keyOf(row)], s)
 			} else {
-				groups = append(groups, group{s})
+				groups = append(groups, cluster{s})
 			}
 		}
 	}

@@ -169,7 +169,7 @@ func TestSubtractionDependsOnNothingButTheRows(t *testing.T) {
 		}
 		got := map[string][]int{}
 		var previous order
-		visit := func(g group) {
+		visit := func(g cluster) {
 			require.GreaterOrEqual(r, g[0].order, previous)
 			previous = g[0].order
 			for _, s := range g {

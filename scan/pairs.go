@@ -17,8 +17,8 @@ type message struct {
 
 // messagesOf are the messages of a group. Of n deletes and m inserts of a key the first min(n, m) are updates in row order.
 // Deletes that have no insert come first: replayed by key they would take away what an update has just written.
-func messagesOf(g group, keyed bool) []message {
-	var deletes, inserts group
+func messagesOf(g cluster, keyed bool) []message {
+	var deletes, inserts cluster
 	for i, row := range g {
 		if row.order.isInsert() {
 			deletes, inserts = g[:i], g[i:]
@@ -80,7 +80,7 @@ func newRenderer(c *ChangePlan, schema *iceberg.Schema, keyed bool, opts ReadOpt
 }
 
 // add takes the next group.
-func (r *renderer) add(g group) error {
+func (r *renderer) add(g cluster) error {
 	messages := messagesOf(g, r.keyed)
 	if r.mode == AddedRows && messages[0].operation != OperationInsert {
 		return nil

@@ -31,7 +31,7 @@ func (f *spillFolder) runs() (*runFile, error) {
 }
 
 // write appends a run: groups in order.
-func (r *runFile) write(groups []group) error {
+func (r *runFile) write(groups []cluster) error {
 	if len(groups) == 0 {
 		return nil
 	}
@@ -54,8 +54,8 @@ func (r *runFile) write(groups []group) error {
 }
 
 // merge yields the groups of all runs in order. memory bounds the buffers.
-func (r *runFile) merge(memory int64) iter.Seq2[group, error] {
-	return func(yield func(group, error) bool) {
+func (r *runFile) merge(memory int64) iter.Seq2[cluster, error] {
+	return func(yield func(cluster, error) bool) {
 		if err := r.w.Flush(); err != nil {
 			yield(nil, r.folder.fail(err))
 			return
@@ -94,7 +94,7 @@ func (r *runFile) merge(memory int64) iter.Seq2[group, error] {
 // run is a run that is being read.
 type run struct {
 	rows  rowReader
-	group group
+	group cluster
 }
 
 // next reads the next group; io.EOF at the end.
@@ -103,7 +103,7 @@ func (r *run) next() error {
 	if err != nil {
 		return err
 	}
-	r.group = make(group, count)
+	r.group = make(cluster, count)
 	for i := range r.group {
 		o, row, carried, err := r.rows.next()
 		if err != nil {

@@ -6,6 +6,10 @@
 // PlanStep turns a Step (what lies between two states) into a Plan (which data files, with which deletes); Plan.Read
 // decodes the files ahead in parallel and yields batches in order. File is the plain value that both share; deletes.go
 // holds the rule which deletes apply to a data file (Iceberg spec, "Scan Planning").
+//
+// PlanChanges and ChangePlan.Read say what a step did to the table's rows instead: changes*.go find the rows of both
+// sides (positions*.go where only deletes changed), multiset*.go subtract them from each other, spill*.go hold what does
+// not fit into memory, and pairs.go makes messages of what remains.
 package scan
 
 import (

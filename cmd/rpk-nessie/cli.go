@@ -32,6 +32,7 @@ func cliOptions(failed *inputFailure) []service.CLIOptFunc {
 		service.CLIOptSetMainSchemaFrom(func() *service.ConfigSchema { return configSchema(version, date) }),
 		service.CLIOptOnConfigParse(failed.install),
 		service.CLIOptAddCommand(demoCommand()),
+		service.CLIOptAddCommand(lineageCommand()),
 		service.CLIOptAddCommand(noStudio()),
 	}
 }

@@ -5,4 +5,5 @@ package main
 // Components that this binary registers beside the plugin's own.
 import (
 	_ "github.com/rpk-nessie/rpk-nessie/cmd/rpk-nessie/kafka"
+	_ "github.com/rpk-nessie/rpk-nessie/cmd/rpk-nessie/sql"
 )

@@ -36,6 +36,7 @@ func TestDefaultsAreThoseOfTheDesign(t *testing.T) {
 		BaseURL: "http://localhost:19120", Ref: catalog.Ref{Name: "main"}, Key: catalog.Key{"shop", "orders"}, Namespace: "shop",
 		Columns: []string{}, PollInterval: 10e9, Checkpoints: true, CheckpointLimit: 65536, WriteTimeout: 10e9,
 		Lineage:     lineage.Policy{OnLost: lineage.LostStart, OnReplaced: lineage.ReplacedFail, StartFrom: lineage.StartTableScan},
+		Changes: "append", DeletePayload: "row",
 		OnOverwrite: "fail", OnDelete: "fail", Format: "json", BatchRows: 4096, BatchBytes: 8 << 20, Memory: 256 << 20,
 		Headers: map[string]string{}, RequestTimeout: 30e9, MaxRetries: 3,
 	}, c)
@@ -130,6 +131,15 @@ func TestLints(t *testing.T) {
 		{"unknown value", []string{incremental, "checkpoint_cache: c", "start_from: the_moon"}},
 		{"batching with ndjson", []string{"format: ndjson", "batching: { count: 10 }"}},
 		{"batching with arrow", []string{"format: arrow", "batching: { processors: [ { noop: {} } ] }"}},
+		{"row_ordinals with ndjson", []string{"format: ndjson", "row_ordinals: true"}},
+		{"changelog", []string{incremental, "checkpoint_cache: c", "changes: changelog", "identifier_fields: [ id ]", "delete_payload: key"}},
+		{"changelog without incremental", []string{"changes: changelog"}},
+		{"changelog that leaves changes out", []string{incremental, "checkpoint_cache: c", "changes: changelog", "on_lost_lineage: start"}},
+		{"changelog that skips", []string{incremental, "checkpoint_cache: c", "changes: changelog", "on_delete: skip"}},
+		{"changelog with batching", []string{incremental, "checkpoint_cache: c", "changes: changelog", "batching: { count: 2 }"}},
+		{"identifier fields with ndjson", []string{incremental, "checkpoint_cache: c", "changes: changelog", "format: ndjson", "identifier_fields: [ id ]"}},
+		{"identifier fields without changelog", []string{incremental, "checkpoint_cache: c", "identifier_fields: [ id ]"}},
+		{"end_snapshot_id without incremental", []string{`end_snapshot_id: "5"`}},
 		{"no batching with arrow", []string{"format: arrow"}},
 	}
 	var out strings.Builder
@@ -185,6 +195,13 @@ func TestConstructorErrors(t *testing.T) {
 		{"start without incremental", []string{`start_snapshot_id: "5"`}, "field start_snapshot_id needs incremental_by_snapshot: true"},
 		{"start_from without incremental", []string{"start_from: latest"}, "field start_from needs incremental_by_snapshot: true"},
 		{"policy without incremental", []string{"on_delete: skip"}, "field on_delete needs incremental_by_snapshot: true"},
+		{"changelog without incremental", []string{"changes: changelog"}, "field changes needs incremental_by_snapshot: true"},
+		{"changelog that leaves changes out", []string{incremental, cached, "changes: changelog", "on_lost_lineage: ancestor"}, "field on_lost_lineage must be bridge, table_scan or fail with changes: changelog: ancestor leaves changes out"},
+		{"changelog that skips", []string{incremental, cached, "changes: changelog", "on_overwrite: skip"}, "fields on_overwrite and on_delete have no place with changes: changelog, which tells every change"},
+		{"identifier fields without changelog", []string{incremental, cached, "identifier_fields: [ id ]"}, "fields identifier_fields and delete_payload need changes: changelog"},
+		{"row_ordinals with arrow", []string{"format: arrow", "row_ordinals: true"}, "field row_ordinals needs format: json"},
+		{"bad end", []string{incremental, cached, `end_snapshot_id: "x"`}, `field end_snapshot_id must be a snapshot id`},
+		{"bad start time", []string{incremental, cached, "start_from: yesterday"}, "field start_from"},
 		{"batching with ndjson", []string{"format: ndjson", "batching: { count: 10 }"}, "field batching needs format: json"},
 	}
 	for _, tc := range tests {

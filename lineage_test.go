@@ -168,12 +168,12 @@ func TestSnapshotsThatRemoveRows(t *testing.T) {
 		passes bool
 		reason string
 	}{
-		"a delete fails":       {remove, "on_delete: fail", false, "snapshot %s removes rows (delete), which messages of added rows cannot express: set on_delete: skip to go past such snapshots"},
+		"a delete fails":       {remove, "on_delete: fail", false, "snapshot %s removes rows (delete), which messages of added rows cannot express: set on_delete: skip to go past such snapshots, or changes: changelog to be told of every change"},
 		"a delete skipped":     {remove, "on_delete: skip", true, ""},
-		"an overwrite fails":   {replace, "on_overwrite: fail", false, "snapshot %s removes rows (overwrite), which messages of added rows cannot express: set on_overwrite: skip to go past such snapshots"},
+		"an overwrite fails":   {replace, "on_overwrite: fail", false, "snapshot %s removes rows (overwrite), which messages of added rows cannot express: set on_overwrite: added_rows or skip to go past such snapshots, or changes: changelog to be told of every change"},
 		"an overwrite skipped": {replace, "on_overwrite: skip", true, ""},
-		"the other policy":     {replace, "on_delete: skip", false, "set on_overwrite: skip"},
-		"a rewrite of a file":  {inPart, "on_delete: skip", false, "set on_overwrite: skip"},
+		"the other policy":     {replace, "on_delete: skip", false, "set on_overwrite: added_rows or skip"},
+		"a rewrite of a file":  {inPart, "on_delete: skip", false, "set on_overwrite: added_rows or skip"},
 		"a compaction":         {nessietest.Compact(), "on_overwrite: fail", true, ""},
 		"an empty append":      {nessietest.Append(), "on_overwrite: fail", true, ""},
 	}
@@ -219,6 +219,54 @@ func TestSkippedSnapshotsAreCountedAndWarnedOf(t *testing.T) {
 	warned := strings.Join(r.logs.at(slog.LevelWarn), "\n")
 	assert.Contains(t, warned, "Skipping snapshot "+snapshotOf(w)+", which removes rows (overwrite), because of on_overwrite: skip")
 	assert.Positive(t, r.numbers.of("nessie_rows_skipped", "reason=on_overwrite"))
+}
+
+func TestAddedRowsOfAnOverwriteAreDelivered(t *testing.T) {
+	s := newShop(t)
+	s.add(1, 2)
+	r := newRig(t)
+	fields := s.increments("start_from: earliest", "on_overwrite: added_rows")
+	r.run(fields)
+	last := s.commit(nessietest.Overwrite(iceberg.EqualTo(iceberg.Reference("id"), int64(1)), order(10)))
+	l := r.run(fields)
+	assert.Empty(t, l.reported())
+	assert.Equal(t, orders(1, 2, 10), r.out.bodies(), "row 2 was rewritten, not added")
+	assert.True(t, r.cache.at(snapshotOf(last)))
+}
+
+func TestAChangelogTellsWhatASnapshotRemoved(t *testing.T) {
+	s := newShop(t)
+	s.add(1, 2)
+	r := newRig(t)
+	fields := s.increments("start_from: earliest", "changes: changelog", "identifier_fields: [ id ]")
+	r.run(fields)
+	r.out.forget()
+	s.commit(nessietest.Delete(iceberg.EqualTo(iceberg.Reference("id"), int64(2))))
+	last := s.commit(nessietest.Overwrite(iceberg.EqualTo(iceberg.Reference("id"), int64(1)), `{"id":1,"item":"better"}`))
+	l := r.run(fields)
+	assert.Empty(t, l.reported())
+	var got []string
+	for _, row := range r.out.all() {
+		got = append(got, fmt.Sprint(row.meta["operation"], " ", row.body))
+	}
+	assert.Equal(t, []string{"delete " + order(2), "update_before " + order(1), `update_after {"id":1,"item":"better"}`}, got)
+	assert.True(t, r.cache.at(snapshotOf(last)))
+}
+
+func TestTheEndIsInclusiveAndEndsTheInput(t *testing.T) {
+	s := newShop(t)
+	s.add(1)
+	second := s.add(2)
+	s.add(3)
+	r := newRig(t)
+	fields := s.increments("start_from: earliest", "poll_interval: 1ms", fmt.Sprintf("end_snapshot_id: %q", snapshotOf(second)))
+	for range 2 {
+		l := r.start(fields)
+		l.await()
+		assert.Empty(t, l.reported())
+		assert.Equal(t, orders(1, 2), r.out.bodies(), "and once more delivers nothing")
+		assert.True(t, r.cache.at(snapshotOf(second)))
+	}
 }
 
 func TestAReplacedTable(t *testing.T) {

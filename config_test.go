@@ -35,7 +35,7 @@ func TestDefaultsAreThoseOfTheDesign(t *testing.T) {
 	assert.Equal(t, &Config{
 		BaseURL: "http://localhost:19120", Ref: catalog.Ref{Name: "main"}, Key: catalog.Key{"shop", "orders"}, Namespace: "shop",
 		Columns: []string{}, PollInterval: 10e9, Checkpoints: true, CheckpointLimit: 65536, WriteTimeout: 10e9,
-		Lineage:     lineage.Policy{OnLost: lineage.LostStart, OnReplaced: lineage.ReplacedFail, StartFrom: lineage.StartTableScan},
+		Lineage: lineage.Policy{OnLost: lineage.LostStart, OnReplaced: lineage.ReplacedFail, StartFrom: lineage.StartTableScan},
 		Changes: "append", DeletePayload: "row",
 		OnOverwrite: "fail", OnDelete: "fail", Format: "json", BatchRows: 4096, BatchBytes: 8 << 20, Memory: 256 << 20,
 		Headers: map[string]string{}, RequestTimeout: 30e9, MaxRetries: 3,

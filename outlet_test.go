@@ -126,17 +126,6 @@ func (o *outlet) batches() []int {
 	return slices.Clone(o.sizes)
 }
 
-// snapshots lists the snapshots in the order of their first rows.
-func (o *outlet) snapshots() []string {
-	var order []string
-	for _, row := range o.all() {
-		if !slices.Contains(order, row.snapshot) {
-			order = append(order, row.snapshot)
-		}
-	}
-	return order
-}
-
 // prefixes is how many rows of each snapshot are accepted without a gap.
 func (o *outlet) prefixes() map[string]int64 {
 	o.mu.Lock()

@@ -28,8 +28,7 @@ func (e *RemovedRowsError) Error() string {
 
 // withOptions adds to an error what the user can do about it.
 func withOptions(err error) error {
-	var missing *scan.MissingFileError
-	if !errors.As(err, &missing) {
+	if _, missing := errors.AsType[*scan.MissingFileError](err); !missing {
 		return err
 	}
 	return fmt.Errorf("%w. Restore the file, or let the table drop it, after which the input goes on; to go on without these rows, use another %s with %s: %s or a later %s",

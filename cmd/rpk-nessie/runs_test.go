@@ -243,7 +243,7 @@ func TestAKilledRunGoesOnInMidStep(t *testing.T) {
 	p.end(syscall.SIGKILL)
 	assert.Equal(t, rowsOf(1, 2, 3, 4, 5), s.got("/a"))
 
-	s.decide(func(path, _ string) bool { return true })
+	s.decide(nil)
 	path = s.file("pipeline.yaml", s.pipeline(s.input("orders", "batch_rows: 2", "poll_interval: 0s"), s.output("/b")))
 	got := execute(t, "run", path)
 	assert.Equal(t, 0, got.code, got.all())

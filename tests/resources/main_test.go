@@ -109,6 +109,18 @@ func (s *shop) runOn(stdin, pipeline string, args ...string) string {
 	return got.stdout
 }
 
+// ask runs a query on an SQLite file with the binary's own processor, and returns the rows as JSON.
+func (s *shop) ask(file, query string) string {
+	s.t.Helper()
+	path := filepath.Join(s.dir, "ask.yaml")
+	config := fmt.Sprintf("http: { enabled: false }\nlogger: { level: \"OFF\" }\ninput: { generate: { count: 1, mapping: 'root = {}' } }\n"+
+		"pipeline: { processors: [ { sql_raw: { driver: sqlite, dsn: %q, query: %q } } ] }\noutput: { stdout: {} }\n", "file:"+file, query)
+	require.NoError(s.t, os.WriteFile(path, []byte(config), 0o600))
+	got := execute(s.t, "", nil, "run", path)
+	require.Equal(s.t, 0, got.code, got.stdout+got.stderr)
+	return got.stdout
+}
+
 type outcome struct {
 	code           int
 	stdout, stderr string

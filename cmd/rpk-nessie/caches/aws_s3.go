@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package caches
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/credentials/ec2rolecreds"
+	"github.com/aws/aws-sdk-go-v2/credentials/stscreds"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/redpanda-data/benthos/v4/public/service"
+)
+
+const (
+	s3FieldPathStyle   = "force_path_style_urls"
+	s3FieldRegion      = "region"
+	s3FieldEndpoint    = "endpoint"
+	s3FieldCredentials = "credentials"
+	s3FieldProfile     = "profile"
+	s3FieldID          = "id"
+	s3FieldSecret      = "secret"
+	s3FieldToken       = "token"
+	s3FieldFromEC2     = "from_ec2_role"
+	s3FieldRole        = "role"
+	s3FieldExternalID  = "role_external_id"
+)
+
+func init() {
+	service.MustRegisterCache("aws_s3", s3Spec(), func(conf *service.ParsedConfig, _ *service.Resources) (service.Cache, error) {
+		s, err := newS3(conf)
+		if err != nil {
+			return nil, err
+		}
+		return objects{s}, nil
+	})
+}
+
+func s3Spec() *service.ConfigSpec {
+	return service.NewConfigSpec().
+		Stable().
+		Categories("Services", "AWS").
+		Summary("Keeps each item as an object in an S3 bucket, of AWS or of a store that speaks the same language.").
+		Description(objectDescription).
+		Fields(
+			service.NewStringField(fieldBucket).
+				Description("The bucket. It has to exist."),
+			service.NewStringField(fieldContentType).
+				Description("The content type of the objects.").
+				Default("application/octet-stream").
+				Advanced(),
+			service.NewBoolField(s3FieldPathStyle).
+				Description("Put the bucket into the path of URLs instead of the host's name, as many stores other than AWS need it.").
+				Default(false).
+				Advanced(),
+			retriesField(time.Second, 5*time.Second, 30*time.Second),
+			service.NewStringField(s3FieldRegion).
+				Description("The region. Without this field it comes from the environment.").
+				Optional().
+				Advanced(),
+			service.NewStringField(s3FieldEndpoint).
+				Description("The URL of a store other than AWS.").
+				Optional().
+				Advanced().
+				Example("http://localhost:9000"),
+			s3CredentialsField(),
+		).
+		Example("Checkpoints", "The place of an input in a bucket.", `
+cache_resources:
+  - label: progress
+    aws_s3:
+      bucket: pipelines
+      region: eu-central-1
+`)
+}
+
+func s3CredentialsField() *service.ConfigField {
+	return service.NewObjectField(s3FieldCredentials,
+		service.NewStringField(s3FieldProfile).Description("A profile of the shared configuration files.").Optional().Advanced(),
+		service.NewStringField(s3FieldID).Description("The access key's id.").Optional().Advanced(),
+		service.NewStringField(s3FieldSecret).Description("The access key's secret.").Optional().Advanced().Secret(),
+		service.NewStringField(s3FieldToken).Description("The session token of temporary credentials.").Optional().Advanced().Secret(),
+		service.NewBoolField(s3FieldFromEC2).Description("Take the credentials of the machine's role.").Optional().Advanced(),
+		service.NewStringField(s3FieldRole).Description("The ARN of a role to assume.").Optional().Advanced(),
+		service.NewStringField(s3FieldExternalID).Description("The external id to give when the role is assumed.").Optional().Advanced(),
+	).Description("Who asks. Without it the environment, shared configuration files and the machine's role are tried.").Optional().Advanced()
+}
+
+// s3Store is a bucket that speaks S3.
+type s3Store struct {
+	client      *s3.Client
+	http        *awshttp.BuildableClient
+	bucket      string
+	contentType string
+	retries     retries
+}
+
+// newS3 does no I/O but reading configuration files.
+func newS3(conf *service.ParsedConfig) (*s3Store, error) {
+	s := &s3Store{http: awshttp.NewBuildableClient()}
+	var err error
+	if s.bucket, err = conf.FieldString(fieldBucket); err != nil {
+		return nil, err
+	}
+	if s.contentType, err = conf.FieldString(fieldContentType); err != nil {
+		return nil, err
+	}
+	if s.retries, err = parseRetries(conf); err != nil {
+		return nil, err
+	}
+	pathStyle, err := conf.FieldBool(s3FieldPathStyle)
+	if err != nil {
+		return nil, err
+	}
+	endpoint, err := optional(conf, s3FieldEndpoint)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := s.configuration(conf, endpoint != "")
+	if err != nil {
+		return nil, err
+	}
+	s.client = s3.NewFromConfig(cfg, func(o *s3.Options) {
+		o.UsePathStyle = pathStyle
+		if endpoint != "" {
+			o.BaseEndpoint = aws.String(endpoint)
+			// Many stores refuse checksums that they do not know.
+			o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
+			o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
+		}
+		o.Retryer = aws.NopRetryer{} // retries are ours
+	})
+	return s, nil
+}
+
+// optional is a text field, or "" where it is not set.
+func optional(conf *service.ParsedConfig, path ...string) (string, error) {
+	if !conf.Contains(path...) {
+		return "", nil
+	}
+	return conf.FieldString(path...)
+}
+
+func (s *s3Store) configuration(conf *service.ParsedConfig, elsewhere bool) (aws.Config, error) {
+	options := []func(*config.LoadOptions) error{config.WithHTTPClient(s.http)}
+	region, err := optional(conf, s3FieldRegion)
+	if err != nil {
+		return aws.Config{}, err
+	}
+	if region != "" {
+		options = append(options, config.WithRegion(region))
+	}
+	var text [6]string
+	for i, name := range []string{s3FieldProfile, s3FieldID, s3FieldSecret, s3FieldToken, s3FieldRole, s3FieldExternalID} {
+		if text[i], err = optional(conf, s3FieldCredentials, name); err != nil {
+			return aws.Config{}, err
+		}
+	}
+	profile, id, secret, token, role, externalID := text[0], text[1], text[2], text[3], text[4], text[5]
+	fromEC2 := false
+	if conf.Contains(s3FieldCredentials, s3FieldFromEC2) {
+		if fromEC2, err = conf.FieldBool(s3FieldCredentials, s3FieldFromEC2); err != nil {
+			return aws.Config{}, err
+		}
+	}
+	switch {
+	case (id == "") != (secret == ""):
+		return aws.Config{}, errors.New("credentials: id and secret go together")
+	case id != "" && fromEC2:
+		return aws.Config{}, errors.New("credentials: id and from_ec2_role exclude each other")
+	case externalID != "" && role == "":
+		return aws.Config{}, errors.New("credentials: role_external_id needs a role")
+	}
+	if profile != "" {
+		options = append(options, config.WithSharedConfigProfile(profile))
+	}
+	switch {
+	case id != "":
+		options = append(options, config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider(id, secret, token)))
+	case fromEC2:
+		options = append(options, config.WithCredentialsProvider(aws.NewCredentialsCache(ec2rolecreds.New())))
+	}
+	cfg, err := config.LoadDefaultConfig(context.Background(), options...)
+	if err != nil {
+		return aws.Config{}, fmt.Errorf("configuring S3: %w", err)
+	}
+	if cfg.Region == "" {
+		if !elsewhere {
+			return aws.Config{}, errors.New("no region: set region (or AWS_REGION)")
+		}
+		cfg.Region = "us-east-1"
+	}
+	if role != "" {
+		cfg.Credentials = aws.NewCredentialsCache(stscreds.NewAssumeRoleProvider(sts.NewFromConfig(cfg), role, func(o *stscreds.AssumeRoleOptions) {
+			if externalID != "" {
+				o.ExternalID = aws.String(externalID)
+			}
+		}))
+	}
+	return cfg, nil
+}
+
+func (s *s3Store) get(ctx context.Context, name string) (value []byte, err error) {
+	err = s.call(ctx, func() error {
+		object, err := s.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &s.bucket, Key: &name})
+		if err != nil {
+			return err
+		}
+		value, err = io.ReadAll(object.Body)
+		return errors.Join(err, object.Body.Close())
+	})
+	return value, err
+}
+
+func (s *s3Store) put(ctx context.Context, name string, value []byte, ifAbsent bool) error {
+	put := func() error {
+		input := &s3.PutObjectInput{Bucket: &s.bucket, Key: &name, Body: bytes.NewReader(value), ContentType: &s.contentType}
+		if ifAbsent {
+			input.IfNoneMatch = aws.String("*")
+		}
+		_, err := s.client.PutObject(ctx, input)
+		return err
+	}
+	if ifAbsent { // repeated it might meet what it wrote itself
+		return s.explain(put())
+	}
+	return s.call(ctx, put)
+}
+
+func (s *s3Store) remove(ctx context.Context, name string) error {
+	return s.call(ctx, func() error {
+		_, err := s.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &s.bucket, Key: &name})
+		return err
+	})
+}
+
+// call repeats what the SDK takes for a passing failure.
+func (s *s3Store) call(ctx context.Context, call func() error) error {
+	passing := retry.IsErrorRetryables(retry.DefaultRetryables)
+	return s.explain(s.retries.do(ctx, func(err error) bool { return passing.IsErrorRetryable(err) != aws.TrueTernary }, call))
+}
+
+func (s *s3Store) explain(err error) error {
+	failed := new(awshttp.ResponseError)
+	if !errors.As(err, &failed) {
+		return err
+	}
+	code := ""
+	if api := (interface{ ErrorCode() string })(nil); errors.As(err, &api) {
+		code = api.ErrorCode()
+	}
+	switch status := failed.HTTPStatusCode(); {
+	case status == http.StatusNotFound && code == "NoSuchBucket":
+		return fmt.Errorf("bucket %q does not exist: %w", s.bucket, err)
+	case status == http.StatusNotFound:
+		return errNoObject
+	case status == http.StatusPreconditionFailed || status == http.StatusConflict:
+		return errObjectExists
+	case status == http.StatusForbidden || status == http.StatusUnauthorized:
+		return fmt.Errorf("bucket %q: the credentials lack a permission (s3:GetObject, s3:PutObject, s3:DeleteObject, and s3:ListBucket to tell what is absent): %w", s.bucket, err)
+	default:
+		return err
+	}
+}
+
+func (s *s3Store) close() error {
+	s.http.GetTransport().CloseIdleConnections()
+	return nil
+}

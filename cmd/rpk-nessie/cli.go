@@ -33,6 +33,11 @@ func cliOptions(failed *inputFailure) []service.CLIOptFunc {
 		service.CLIOptOnConfigParse(failed.install),
 		service.CLIOptAddCommand(demoCommand()),
 		service.CLIOptAddCommand(lineageCommand()),
+		service.CLIOptAddCommand(planCommand()),
+		service.CLIOptAddCommand(inspectCommand()),
+		service.CLIOptAddCommand(readCommand()),
+		service.CLIOptAddCommand(checkpointCommand()),
+		service.CLIOptAddCommand(doctorCommand()),
 		service.CLIOptAddCommand(noStudio()),
 	}
 }

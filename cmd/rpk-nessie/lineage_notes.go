@@ -145,12 +145,8 @@ func (c *collector) noteOn(r, before *row) []string {
 		then = before.commit.Content.SnapshotID
 	}
 	switch {
-	case before == nil && now == catalog.NoSnapshot:
-		return append(notes, "the table has no snapshot yet")
-	case before == nil:
+	case before == nil || now == then:
 		return notes
-	case now == then:
-		return notes // operation says it
 	case now == catalog.NoSnapshot:
 		return append(notes, fmt.Sprintf("the table holds no snapshot any more: snapshot %d is left behind", then))
 	case then == catalog.NoSnapshot || c.descends(now, then):

@@ -144,7 +144,11 @@ func (g *graph) writeSVG(w io.Writer) error {
 		body.WriteByte('\n')
 		y += height
 	}
-	last := wrapped("hole", g.End.words(), columns)
+	class := "soft"
+	if g.End.Kind == endHole {
+		class = "hole"
+	}
+	last := wrapped(class, g.End.words(), columns)
 	lines(last)
 	y += nodeY + len(last)*lineHeight + rowPadding
 	title := fmt.Sprintf("%s on %s at %s", g.Table, g.Reference, shortHash(g.Commit))

@@ -99,12 +99,12 @@ func (s *sheet) write(w io.Writer, form string) error {
 
 func (s *sheet) writeTable(w io.Writer) error {
 	t := table.NewWriter()
-	t.SetStyle(table.StyleLight)
-	t.Style().Options = table.Options{SeparateColumns: false, SeparateHeader: true}
-	t.Style().Format.Header = text.FormatDefault
+	t.SetStyle(table.StyleDefault)
+	t.Style().Options = table.OptionsNoBordersAndSeparators
+	t.Style().Box.PaddingLeft, t.Style().Box.PaddingRight = "", "  "
 	header := make(table.Row, len(s.columns))
 	for i, c := range s.columns {
-		header[i] = c
+		header[i] = strings.ReplaceAll(c, "_", " ")
 	}
 	t.AppendHeader(header)
 	var right []table.ColumnConfig

@@ -125,11 +125,14 @@ func (p *progress) validate(stored *cache.Checkpoint, head catalog.Head) error {
 	return stored.Matches(p.conf.Ref.String(), p.conf.Namespace, p.conf.Key[len(p.conf.Key)-1])
 }
 
-// storeStart writes a place that was chosen, before anything is delivered.
+// storeStart writes a place that was chosen, before anything is delivered. A
+// cache that does not take it is an error, so that readiness shows it.
 func (p *progress) storeStart(ctx context.Context, at place) error {
 	if p.writer == nil {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, p.conf.WriteTimeout)
+	defer cancel()
 	return p.writer.PutSync(ctx, toCheckpoint(p.conf, at))
 }
 

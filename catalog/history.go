@@ -316,6 +316,22 @@ func (h *History) Original(ctx context.Context, s State) (State, error) {
 	return s, nil
 }
 
+// Former looks for another table under the head's key: the newest commit on the first-parent log that put the snapshot
+// there under another content id. It reads the key's log to the root where there is none, so it is for doubtful cases
+// only.
+func (h *History) Former(ctx context.Context, snapshot int64) (TableCommit, bool, error) {
+	for c, err := range h.log.from(ctx, h.cfg.Head.Reference.Hash, LogQuery{Keys: []Key{h.cfg.Key}}) {
+		if err != nil {
+			return TableCommit{}, false, fmt.Errorf("looking for snapshot %d in former tables of %s: %w", snapshot, h.cfg.Key, err)
+		}
+		op, ok := operationOn(c, h.cfg.Key)
+		if ok && op.Type == Put && op.Content.ID != h.cfg.Head.Content.ID && op.Content.SnapshotID == snapshot {
+			return TableCommit{Hash: c.Hash, TimeMs: c.Time.UnixMilli(), Op: op.Type, Content: op.Content, Key: h.cfg.Key, Parents: c.Parents}, true, nil
+		}
+	}
+	return TableCommit{}, false, nil
+}
+
 // Commits answers the commits that touched the table, on the first-parent log from the head, newest first, renames
 // followed. It ends with the one that stop says true to, or at the table's first.
 func (h *History) Commits(ctx context.Context, stop func(TableCommit) bool) ([]TableCommit, error) {

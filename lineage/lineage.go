@@ -32,6 +32,9 @@ type History interface {
 	// Commits are the table's commits on the first-parent log from the head back, newest first, up to and with the first
 	// that stop says true to, or to the root.
 	Commits(ctx context.Context, stop func(catalog.TableCommit) bool) ([]catalog.TableCommit, error)
+	// Former looks for another table that stood under the head's key before: the newest commit on the first-parent log that
+	// put the snapshot there under another content id.
+	Former(ctx context.Context, snapshot int64) (commit catalog.TableCommit, ok bool, err error)
 	// IsAncestor reports whether the commit is an ancestor of the head's commit, merge parents included.
 	IsAncestor(ctx context.Context, commit string) (bool, error)
 }

@@ -39,6 +39,7 @@ type model struct {
 	// noListing withholds list permission.
 	noListing bool
 	commits   []catalog.TableCommit // first-parent log, newest first
+	former    []catalog.TableCommit // of other tables under the name, newest first
 	ancestors map[string]bool       // merge parents included
 
 	parents, finds, reads, logs int // calls
@@ -162,6 +163,14 @@ func (m *model) Commits(_ context.Context, stop func(catalog.TableCommit) bool) 
 		}
 	}
 	return m.commits, nil
+}
+
+func (m *model) Former(_ context.Context, snapshot int64) (catalog.TableCommit, bool, error) {
+	i := slices.IndexFunc(m.former, func(c catalog.TableCommit) bool { return puts(c, snapshot) })
+	if i < 0 {
+		return catalog.TableCommit{}, false, nil
+	}
+	return m.former[i], true, nil
 }
 
 func (m *model) IsAncestor(_ context.Context, commit string) (bool, error) {

@@ -85,14 +85,19 @@ func (r *resolver) lookUp(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("finding the commit of the checkpoint's snapshot %s: %w", name(id), err)
 	}
+	var c catalog.TableCommit
 	if n := len(commits); n > 0 && puts(commits[n-1], id) {
-		c := commits[n-1]
-		r.place.Commit = c.Hash
-		if !found.OK { // the log knows more than the metadata that could be read
-			found.OK = true
-			found.State = r.place.State
-			found.State.ContentID, found.State.MetadataLocation = c.Content.ID, c.Content.MetadataLocation
+		c = commits[n-1]
+	} else if !found.OK {
+		if c, _, err = r.h.Former(ctx, id); err != nil {
+			return false, fmt.Errorf("looking for the checkpoint's snapshot %s among former tables of the name: %w", name(id), err)
 		}
+	}
+	r.place.Commit = c.Hash
+	if !found.OK && c.Hash != "" { // the log knows more than the metadata that could be read
+		found.OK = true
+		found.State = r.place.State
+		found.State.ContentID, found.State.MetadataLocation = c.Content.ID, c.Content.MetadataLocation
 	}
 	if found.OK {
 		r.place.State, r.place.Names = found.State, false

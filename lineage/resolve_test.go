@@ -235,5 +235,8 @@ func TestResolvePlacesOfNamesOnly(t *testing.T) {
 		m.forgotten[1] = true // the log alone tells
 		_, err = Resolve(t.Context(), place, m.state(3), m, Policy{})
 		require.ErrorAs(t, err, &replaced)
+		m.commits, m.former = m.commits[:1], m.commits[1:] // and only of the name, not of the table
+		_, err = Resolve(t.Context(), place, m.state(3), m, Policy{})
+		require.ErrorAs(t, err, &replaced)
 	})
 }

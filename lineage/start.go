@@ -115,6 +115,13 @@ func (r *resolver) fromSnapshot(ctx context.Context) (passage, error) {
 	if base == nil {
 		return passage{}, r.cantStart(fmt.Sprintf("what it added is unknown, for nothing names its parent: %s", r.line.where()))
 	}
+	ok, err := r.readable(ctx, r.line.nodes[i].state)
+	if err != nil {
+		return passage{}, err
+	}
+	if !ok {
+		return passage{}, r.cantStart("its manifest list is gone")
+	}
 	way, err := r.pass(ctx, *base, r.line.above(i+1), nil)
 	if err != nil {
 		return passage{}, err

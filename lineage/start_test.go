@@ -100,6 +100,11 @@ func TestStart(t *testing.T) {
 	}
 }
 
+func expiredAt(m *model, id int64) *model {
+	m.expired[id] = true
+	return m
+}
+
 func TestStartIsImpossible(t *testing.T) {
 	lostHeader := chain(1, 2, 3)
 	lostHeader.silent[2], lostHeader.expired[2] = true, true
@@ -119,6 +124,7 @@ func TestStartIsImpossible(t *testing.T) {
 		{"a snapshot below a hole", forgotten, 3, Policy{StartSnapshotID: ptr(1)}, []string{"followed back to snapshot 3 only", "parent 2 was not found"}},
 		{"a snapshot of an empty table", newModel(), none, Policy{StartSnapshotID: ptr(1)}, []string{"holds no snapshot"}},
 		{"a snapshot whose parent nothing names", lostHeader, 3, Policy{StartSnapshotID: ptr(2)}, []string{"nothing names its parent", "snap-2.avro does not exist"}},
+		{"a snapshot whose manifest list is gone", expiredAt(chain(1, 2, 3), 2), 3, Policy{StartSnapshotID: ptr(2)}, []string{"start_snapshot_id: 2", "its manifest list is gone"}},
 		{"a snapshot whose files are gone", chain(1, 2, 3), 3, Policy{StartSnapshotID: ptr(2), Gone: map[int64]string{2: "d.parquet is gone"}}, []string{"d.parquet is gone"}},
 		{"a snapshot whose parent planning needs and misses", withoutSequences(chain(1, 2, 3)), 3, Policy{StartSnapshotID: ptr(2), Gone: map[int64]string{1: "snap-1.avro is gone"}}, []string{"snap-1.avro is gone"}},
 		{"a scan of a head that is gone", chain(1, 2), 2, Policy{Gone: map[int64]string{2: "d.parquet is gone"}}, []string{"start_from: table_scan", "d.parquet is gone"}},

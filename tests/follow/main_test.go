@@ -88,10 +88,14 @@ type ref struct {
 	t  *testing.T
 	s  *site
 	at catalog.Reference
+	// key is the table's new one where the test renamed it.
+	key []string
 }
 
 // branch makes a branch that stands at a commit.
-func (s *site) branch(t *testing.T, hash string) *ref { return s.ref(t, catalog.Branch, newName(), hash) }
+func (s *site) branch(t *testing.T, hash string) *ref {
+	return s.ref(t, catalog.Branch, newName(), hash)
+}
 
 func (s *site) ref(t *testing.T, kind catalog.ReferenceType, name, hash string) *ref {
 	t.Helper()

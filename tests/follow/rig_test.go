@@ -21,9 +21,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	nessie "github.com/rpk-nessie/rpk-nessie"
+	"github.com/rpk-nessie/rpk-nessie/tests/corpus"
 )
 
-type corpusRow = json.RawMessage
+type (
+	corpusRow    = json.RawMessage
+	corpusCommit = corpus.Commit
+)
 
 const patience = time.Minute
 

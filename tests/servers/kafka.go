@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package servers
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// KafkaVersion is the one that scripts/fetch-servers fetches.
+const KafkaVersion = "4.4.0"
+
+// Kafka is a broker that is its own controller. It keeps its data over restarts.
+type Kafka struct {
+	*Process
+	Address string // 127.0.0.1:port
+}
+
+// StartKafka starts a broker for one test.
+func StartKafka(t testing.TB) *Kafka {
+	t.Helper()
+	java, err := findJava()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fetched(t, "kafka-"+KafkaVersion, "lib", "kafka_2.13-"+KafkaVersion+".jar")
+	classes := filepath.Join(fetched(t, "kafka-"+KafkaVersion, "lib"), "*")
+	folder := newFolder(t, "kafka")
+	ports := freePorts(t, 2)
+	properties := filepath.Join(folder, "server.properties")
+	if err := os.WriteFile(properties, []byte(kafkaProperties(folder, ports[0], ports[1])), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	format := exec.CommandContext(t.Context(), java, "-cp", classes, "kafka.tools.StorageTool", "format", "-t", "cnBrLW5lc3NpZS10ZXN0cw", "-c", properties)
+	if text, err := format.CombinedOutput(); err != nil {
+		t.Fatalf("formatting Kafka's storage: %v\n%s", err, text)
+	}
+	k := &Kafka{Address: fmt.Sprintf("127.0.0.1:%d", ports[0])}
+	k.Process = &Process{
+		name: "Kafka " + KafkaVersion, folder: folder, ready: listens(ports[0]),
+		command: []string{java, "-Xmx512m", "-cp", classes, "kafka.Kafka", properties},
+	}
+	k.start(t)
+	return k
+}
+
+// Restart kills the broker, as a crash does, and starts it again on what it had stored.
+func (k *Kafka) Restart(context.Context) error {
+	k.Kill()
+	return k.Start()
+}
+
+func kafkaProperties(folder string, port, controller int) string {
+	return fmt.Sprintf(`process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:%[3]d
+controller.listener.names=CONTROLLER
+listeners=PLAINTEXT://127.0.0.1:%[2]d,CONTROLLER://127.0.0.1:%[3]d
+advertised.listeners=PLAINTEXT://127.0.0.1:%[2]d
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+log.dirs=%[1]s/data
+num.partitions=3
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+group.initial.rebalance.delay.ms=0
+`, folder, port, controller)
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package servers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rpk-nessie/rpk-nessie/tests/corpus"
+)
+
+// Process is a server with a folder of its own, which outlives its runs. One goroutine at a time.
+type Process struct {
+	name    string
+	command []string
+	folder  string
+	account *syscall.Credential // nil: as this process
+	ready   func(context.Context) error
+
+	shell *exec.Cmd
+	input io.Closer // see guard
+	ended <-chan exit
+}
+
+// newFolder makes a server's folder, which goes with the test unless it failed.
+func newFolder(t testing.TB, name string) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("", name+"-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("what %s wrote is in %s", name, folder)
+			return
+		}
+		if err := os.RemoveAll(folder); err != nil {
+			t.Errorf("forgetting %s: %v", name, err)
+		}
+	})
+	return folder
+}
+
+// start runs the server for one test and waits until it is ready.
+func (p *Process) start(t testing.TB) {
+	t.Helper()
+	t.Cleanup(p.Kill)
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Start runs the server, again too, and waits until it is ready.
+func (p *Process) Start() error {
+	if err := p.run(); err != nil {
+		return fmt.Errorf("starting %s: %w", p.name, err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	retry := time.NewTicker(50 * time.Millisecond)
+	defer retry.Stop()
+	for {
+		err := p.ready(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-retry.C:
+		case end := <-p.ended:
+			p.input = nil
+			return fmt.Errorf("starting %s: it ended: %w\n%s", p.name, errors.Join(end.err, err), tail(p.Log(), 30))
+		case <-ctx.Done():
+			return fmt.Errorf("starting %s: it does not get ready: %w\n%s", p.name, errors.Join(ctx.Err(), err), tail(p.Log(), 30))
+		}
+	}
+}
+
+func (p *Process) run() error {
+	log, err := os.OpenFile(p.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(context.Background(), "/bin/sh", append([]string{"-c", guard, "sh"}, p.command...)...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = p.folder, log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: p.account}
+	if p.input, err = cmd.StdinPipe(); err != nil {
+		return errors.Join(err, log.Close())
+	}
+	if err := cmd.Start(); err != nil {
+		return errors.Join(err, log.Close())
+	}
+	ended := make(chan exit, 1)
+	go func() {
+		err := cmd.Wait()
+		ended <- exit{errors.Join(err, log.Close())}
+	}()
+	p.shell, p.ended = cmd, ended
+	return nil
+}
+
+// Stop asks the server to end and waits for that.
+func (p *Process) Stop() error {
+	if p.input == nil {
+		return nil
+	}
+	err := p.input.Close()
+	p.input = nil
+	<-p.ended // the exit status tells of the signal that ended it
+	return err
+}
+
+// Kill ends the server at once, as a crash does.
+func (p *Process) Kill() {
+	if p.input == nil {
+		return
+	}
+	// The group: the shell and the server. It may have ended by itself.
+	_ = syscall.Kill(-p.shell.Process.Pid, syscall.SIGKILL)
+	<-p.ended
+	_ = p.input.Close()
+	p.input = nil
+}
+
+func (p *Process) logFile() string { return filepath.Join(p.folder, "server.log") }
+
+// Log is what the server printed so far.
+func (p *Process) Log() string {
+	text, err := os.ReadFile(p.logFile())
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// freePorts are free now; whoever comes first gets them.
+func freePorts(t testing.TB, count int) []int {
+	t.Helper()
+	ports := make([]int, count)
+	for i := range ports {
+		listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer listener.Close()
+		ports[i] = listener.Addr().(*net.TCPAddr).Port
+	}
+	return ports
+}
+
+// listens is ready when a connection is taken.
+func listens(port int) func(context.Context) error {
+	return func(ctx context.Context) error {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	}
+}
+
+// fetched is a file that scripts/fetch-servers put into the cache folder.
+func fetched(t testing.TB, parts ...string) string {
+	t.Helper()
+	cache, err := corpus.CacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(append([]string{cache}, parts...)...)
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("%s is missing: %s", path, howToFetch)
+	}
+	return path
+}
+
+// installed is a program of a Debian package.
+func installed(t testing.TB, program, debian string, patterns ...string) string {
+	t.Helper()
+	if path, err := exec.LookPath(program); err == nil {
+		return path
+	}
+	for _, pattern := range patterns {
+		if found, _ := filepath.Glob(pattern); len(found) > 0 { // the patterns are well formed
+			return found[len(found)-1]
+		}
+	}
+	t.Fatalf("%s is missing: sudo apt-get install %s, or as root %s", program, debian, howToFetch)
+	return ""
+}
+
+// unprivileged is an account for servers that refuse to run as root, nil if this process is not root; the folder
+// becomes that account's.
+func unprivileged(t testing.TB, folder string) *syscall.Credential {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	account, err := user.Lookup("nobody")
+	if err != nil {
+		t.Fatal(err)
+	}
+	uid, err := strconv.ParseUint(account.Uid, 10, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gid, err := strconv.ParseUint(account.Gid, 10, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(folder, int(uid), int(gid)); err != nil {
+		t.Fatal(err)
+	}
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+}

@@ -15,10 +15,15 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/rpk-nessie/rpk-nessie/tests/servers"
 )
 
 // binary is the built program; every test here drives it from outside.
 var binary string
+
+// corpusStack is a real Nessie over the corpus, for the tests that look at real tables.
+var corpusStack servers.Shared
 
 func TestMain(m *testing.M) {
 	os.Exit(buildAndTest(m))
@@ -38,7 +43,7 @@ func buildAndTest(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "building the binary:", err)
 		return 1
 	}
-	return m.Run()
+	return corpusStack.Run(m)
 }
 
 type outcome struct {

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestInspectShowsTheSameInEveryForm(t *testing.T) {
+	for _, i := range inspections {
+		for _, table := range []string{"mor", "rest_multi"} {
+			t.Run(i.name+" of "+table, func(t *testing.T) {
+				text := onCorpus(t, "inspect "+i.name, table)
+				require.Equal(t, 0, text.code, text.all())
+				golden(t, "inspect/"+table+"_"+i.name+".txt", text.stdout)
+
+				asCSV := onCorpus(t, "inspect "+i.name, table, "--output", "csv")
+				require.Equal(t, 0, asCSV.code, asCSV.all())
+				records, err := csv.NewReader(strings.NewReader(asCSV.stdout)).ReadAll()
+				require.NoError(t, err)
+
+				var rows []map[string]any
+				require.NoError(t, json.Unmarshal([]byte(onCorpus(t, "inspect "+i.name, table, "--json").stdout), &rows))
+				require.Len(t, rows, len(records)-1)
+				for _, row := range rows {
+					assert.Len(t, row, len(records[0]))
+				}
+			})
+		}
+	}
+}
+
+func TestInspectAtASnapshotATagAndACommit(t *testing.T) {
+	files := func(table string, args ...string) int {
+		got := onCorpus(t, "inspect files", table, append(args, "--json")...)
+		require.Equal(t, 0, got.code, got.all())
+		var rows []any
+		require.NoError(t, json.Unmarshal([]byte(got.stdout), &rows))
+		return len(rows)
+	}
+	ids := chain(t, "rest_multi")
+	assert.Equal(t, 1, files("rest_multi", "--at", ids[0]))
+	assert.Equal(t, 4, files("rest_multi"))
+	assert.Equal(t, 3, files("rest_multi", "--at", "@"+commitBeforeTheLast()))
+	assert.Equal(t, files("tagged", "--at", chain(t, "tagged_v1.0")[3]), files("tagged", "--at", "v1.0"))
+
+	unknown := onCorpus(t, "inspect files", "rest_multi", "--at", "12345")
+	assert.Equal(t, 1, unknown.code)
+	assert.Contains(t, unknown.stderr, "snapshot 12345 of demo.rest_multi was not found")
+	form := onCorpus(t, "inspect files", "rest_multi", "--output", "xml")
+	assert.Equal(t, 1, form.code)
+	assert.Contains(t, form.stderr, "table, json or csv")
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/rpk-nessie/rpk-nessie/tests/corpus"
+)
+
+func chain(t *testing.T, name string) []string {
+	t.Helper()
+	e, err := corpus.Load(name)
+	require.NoError(t, err)
+	ids := make([]string, len(e.HeadChain))
+	for i, id := range e.HeadChain {
+		ids[i] = fmt.Sprint(id)
+	}
+	return ids
+}
+
+func TestPlanSaysWhatTheNextPollWouldDeliver(t *testing.T) {
+	tests := []struct {
+		name, table string
+		fields      []string
+		at          string // the checkpoint's snapshot; "" for none
+		code        int
+	}{
+		{"first_run", "events", nil, "", 0},
+		{"first_run_earliest", "rest_multi", []string{"start_from: earliest"}, "", 0},
+		{"first_run_latest", "events", []string{"start_from: latest"}, "", exitPlanEmpty},
+		{"caught_up", "events", nil, chain(t, "events")[5], exitPlanEmpty},
+		{"behind", "rest_only", nil, chain(t, "rest_only")[1], 0},
+		{"across_a_merge", "rest_branch", nil, chain(t, "rest_branch")[0], 0},
+		{"removes_rows", "cow", nil, chain(t, "cow")[0], exitPlanRefused},
+		{"removes_rows_skipped", "cow", []string{"on_overwrite: skip", "on_delete: skip"}, chain(t, "cow")[0], 0},
+		{"changelog", "mor", []string{"changes: changelog"}, chain(t, "mor")[0], 0},
+		{"across_a_hole", "expired", nil, chain(t, "expired")[1], 0},
+		{"compacted", "compacted", nil, chain(t, "compacted")[0], 0},
+		{"ends", "events", []string{`end_snapshot_id: "` + chain(t, "events")[3] + `"`}, chain(t, "events")[1], 0},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			p := newCorpusPipeline(t, tc.table, tc.fields...)
+			if tc.at != "" {
+				set := p.on("checkpoint set", "--yes", tc.at)
+				require.Equal(t, 0, set.code, set.all())
+			}
+			got := p.on("plan")
+			assert.Equal(t, tc.code, got.code, got.all())
+			golden(t, "plan/"+tc.name+".txt", got.stdout)
+			asJSON := p.on("plan", "--json")
+			assert.Equal(t, tc.code, asJSON.code)
+			golden(t, "plan/"+tc.name+".json", asJSON.stdout)
+		})
+	}
+}
+
+func TestPlanAfterAReset(t *testing.T) {
+	for policy, code := range map[string]int{"start": exitPlanEmpty, "ancestor": 0, "fail": exitPlanRefused} {
+		t.Run(policy, func(t *testing.T) {
+			p := newCorpusPipeline(t, "reset", "branch: r1_before", "checkpoint_cache_key: shared")
+			require.Equal(t, 0, p.on("checkpoint set", "--yes", chain(t, "reset_before")[4]).code)
+			p.path = p.write("reset", "branch: r1", "checkpoint_cache_key: shared", "on_lost_lineage: "+policy)
+			got := p.on("plan")
+			assert.Equal(t, code, got.code, got.all())
+			golden(t, "plan/reset_"+policy+".txt", got.stdout)
+		})
+	}
+}
+
+// TestARunDeliversWhatPlanSaid holds the forecast to the input itself.
+func TestARunDeliversWhatPlanSaid(t *testing.T) {
+	for _, table := range []string{"rest_only", "rest_multi", "rest_branch"} {
+		t.Run(table, func(t *testing.T) {
+			p := newCorpusPipeline(t, table)
+			require.Equal(t, 0, p.on("checkpoint set", "--yes", chain(t, table)[0]).code)
+			require.Equal(t, 0, p.on("plan").code)
+			e, err := corpus.Load(table)
+			require.NoError(t, err)
+			first, _ := e.Snapshot(e.HeadChain[0])
+			run := withKeys(t, "run", p.path)
+			require.Equal(t, 0, run.code, run.all())
+			assert.Len(t, objectsOf(run.stdout), int(e.Head().RowCount-first.RowCount))
+			assert.Equal(t, exitPlanEmpty, p.on("plan").code)
+		})
+	}
+}
+
+func TestPlanOfFullScansAndFailures(t *testing.T) {
+	full := onCorpus(t, "plan", "events")
+	assert.Equal(t, 0, full.code, full.all())
+	got := onCorpus(t, "plan", "evnts")
+	assert.Equal(t, 1, got.code)
+	assert.Contains(t, got.stderr, "events")
+}

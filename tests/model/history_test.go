@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"pgregory.net/rapid"
+
+	"github.com/rpk-nessie/rpk-nessie/cache"
+)
+
+// tally counts what all histories together went through.
+type tally struct {
+	histories, changes, lives, kills, nacks, refusals, rows, again atomic.Int64
+}
+
+func (y *tally) String() string {
+	return fmt.Sprintf("%d histories, %d changes, %d lives, %d of them killed, %d batches refused, %d refusals of the input, %d rows, %d of them again",
+		y.histories.Load(), y.changes.Load(), y.lives.Load(), y.kills.Load(), y.nacks.Load(), y.refusals.Load(), y.rows.Load(), y.again.Load())
+}
+
+func TestHistories(t *testing.T) {
+	var all tally
+	t.Run("lanes", func(t *testing.T) {
+		for lane := range lanes {
+			t.Run(strconv.Itoa(lane), func(t *testing.T) {
+				t.Parallel()
+				rapid.Check(t, func(rt *rapid.T) { drive(rt, t.Context(), &all) })
+			})
+		}
+	})
+	t.Log(all.String())
+	assert.GreaterOrEqual(t, all.histories.Load(), int64(*histories))
+}
+
+// act is something that happens in a history.
+type act string
+
+const (
+	actChange act = "change"
+	actSettle act = "settle"
+	actRead   act = "read a little"
+	actStop   act = "stop"
+	actKill   act = "kill"
+	actCache  act = "cache"
+)
+
+var acts = []act{actChange, actChange, actChange, actChange, actSettle, actSettle, actSettle, actRead, actStop, actKill, actKill, actCache}
+
+func drive(rt *rapid.T, ctx context.Context, all *tally) {
+	h := begun(rt, ctx, all)
+	defer h.close()
+	names := map[string]change{}
+	var weighted []string
+	for _, c := range changes {
+		names[c.name] = c
+		for range c.weight {
+			weighted = append(weighted, c.name)
+		}
+	}
+	for range rapid.IntRange(3, 18).Draw(rt, "acts") {
+		switch rapid.SampledFrom(acts).Draw(rt, "act") {
+		case actChange:
+			h.all.changes.Add(1)
+			h.w.happen(names[rapid.SampledFrom(weighted).Draw(rt, "change")], h.rng)
+		case actSettle:
+			h.settle()
+		case actRead:
+			h.readSome()
+		case actStop:
+			h.stop()
+		case actKill:
+			h.kill()
+		case actCache:
+			m := rapid.SampledFrom([]mood{healthy, healthy, failing, halting, slow}).Draw(rt, "cache")
+			h.w.tell("cache: %s", m)
+			h.keeper.set(m)
+		}
+		h.verify()
+	}
+	h.conclude()
+}
+
+// history is one random history: a world, and an input that follows it through
+// several lives.
+type history struct {
+	rt     *rapid.T
+	rng    *rand.Rand // for what happens beside the acts: it must not make rapid's draws depend on timing
+	w      *world
+	keeper *keeper
+	ledger *ledger
+	pol    policies
+	all    *tally
+
+	life *life
+	// base is where the input stood at the last settlement, or as its life began.
+	base standing
+	// required are the rows that must be acknowledged by now.
+	required map[int64]string
+	nacks    bool
+}
+
+// standing is a place of the input in the truth.
+type standing struct {
+	started bool
+	at      head // where a step under way leads to, else the last complete state
+	// under is true while a step is under way: from below, or from nothing in a scan.
+	under, scan bool
+	below       int64
+}
+
+func begun(rt *rapid.T, ctx context.Context, all *tally) *history {
+	all.histories.Add(1)
+	h := &history{
+		rt: rt, all: all, keeper: newKeeper(), required: map[int64]string{},
+		rng: rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "chance"), 0)),
+		pol: policies{
+			start:    rapid.SampledFrom([]string{"table_scan", "earliest", "latest"}).Draw(rt, "start_from"),
+			lost:     rapid.SampledFrom([]string{"start", "ancestor", "bridge", "table_scan", "fail"}).Draw(rt, "on_lost_lineage"),
+			replaced: rapid.SampledFrom([]string{"fail", "restart"}).Draw(rt, "on_table_replaced"),
+			removed:  rapid.SampledFrom([]string{"fail", "skip"}).Draw(rt, "on_removed"),
+			limit:    rapid.SampledFrom([]int{1, 3, 65536}).Draw(rt, "limit"),
+			batch:    rapid.SampledFrom([]int{1, 2, 4096}).Draw(rt, "batch"),
+			bounded:  rapid.Bool().Draw(rt, "bounded"),
+		},
+		nacks: rapid.Bool().Draw(rt, "nacks"),
+	}
+	h.w = newWorld(rt, ctx)
+	h.ledger = newLedger(h.w)
+	h.keeper.onSet = h.ledger.stored
+	check(rt, h.w.create())
+	h.w.observe()
+	h.w.tell("policies: %+v, nacks %v", h.pol, h.nacks)
+	return h
+}
+
+func (h *history) close() {
+	if h.life != nil {
+		h.keeper.set(healthy)
+		h.life.kill()
+	}
+	h.w.close()
+}
+
+// fail reports a broken promise with the story of the history.
+func (h *history) fail(format string, args ...any) {
+	h.rt.Fatalf("%s\n\nhistory:\n%s\n\ncheckpoint: %s", fmt.Sprintf(format, args...), strings.Join(h.w.told, "\n"), h.keeper.stored())
+}
+
+func (h *history) verify() {
+	if faults := h.ledger.faults(); len(faults) > 0 {
+		h.fail("%s", strings.Join(faults, "\n"))
+	}
+}
+
+// live makes sure that the input runs.
+func (h *history) live(pol policies) {
+	if h.life != nil {
+		return
+	}
+	h.all.lives.Add(1)
+	var stored *cache.Checkpoint
+	if value := h.keeper.stored(); value != nil {
+		var err error
+		if stored, err = cache.Decode("place", value); err != nil {
+			h.fail("the stored checkpoint: %v", err)
+		}
+	}
+	h.ledger.newLife(stored)
+	h.base = h.standingOf(stored)
+	h.w.begin()
+	h.w.tell("life %s from %+v", describe(pol), h.base)
+	h.life = begin(h.w, h.keeper, h.ledger, pol)
+}
+
+func describe(p policies) string {
+	return fmt.Sprintf("(lost %s, replaced %s, removed %s, bounded %v)", p.lost, p.replaced, p.removed, p.bounded)
+}
+
+func (h *history) standingOf(c *cache.Checkpoint) standing {
+	if c == nil || !c.Started() {
+		return standing{}
+	}
+	parse := func(s string) int64 {
+		id, err := cache.ParseSnapshotID(s)
+		if err != nil {
+			h.fail("the stored checkpoint: %v", err)
+		}
+		return id
+	}
+	_, content := c.Identity()
+	s := standing{started: true, at: head{snapshot: parse(c.Last.SnapshotID), content: content}}
+	if p := c.Position; p != nil {
+		s.under, s.scan, s.below = true, p.Kind == "table_scan", s.at.snapshot
+		s.at = head{snapshot: parse(p.To.SnapshotID), content: p.To.ContentID}
+	}
+	return s
+}
+
+// take decides what becomes of a batch: mostly it is acknowledged at once.
+func (h *history) take(d delivery) {
+	f := h.ledger.deliver(d)
+	switch n := h.rng.IntN(10); {
+	case n < 2:
+		return // held
+	case n < 4 && h.nacks && h.ledger.mayRefuse(f):
+		h.all.nacks.Add(1)
+		h.ledger.reject(f)
+	default:
+		h.ledger.accept(f)
+	}
+}
+
+// letGo acknowledges one batch that was held, in no order.
+func (h *history) letGo() bool {
+	held := h.ledger.held()
+	if len(held) == 0 {
+		return false
+	}
+	h.ledger.accept(held[h.rng.IntN(len(held))])
+	return true
+}
+
+// moment is how long a batch is held while nothing else happens.
+const moment = 2 * time.Millisecond
+
+// readSome takes a few batches and holds most of them, so that a restart or a
+// change finds them in flight.
+func (h *history) readSome() {
+	h.live(h.pol)
+	h.w.tell("read a little")
+	for range 1 + h.rng.IntN(3) {
+		select {
+		case d := <-h.life.got:
+			f := h.ledger.deliver(d)
+			if h.rng.IntN(2) == 0 {
+				h.ledger.accept(f)
+			}
+		case <-h.life.ended:
+			h.finish()
+			return
+		case <-time.After(10 * moment):
+			return // nothing to read, or no room
+		}
+	}
+}
+
+// outcome is how a settlement came out.
+type outcome struct {
+	caughtUp bool
+	refused  string // "" where a bounded run ended before what came later
+}
+
+// await takes batches until the input has caught up or refuses.
+func (h *history) await() outcome {
+	mark, _, told := h.life.seen()
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	idle := 0
+	for {
+		select {
+		case d := <-h.life.got:
+			h.take(d)
+			h.verify()
+			idle = 0
+			continue
+		case <-h.life.stir:
+			idle = 0
+		case <-h.life.ended:
+			return h.finish()
+		case <-time.After(moment):
+			if idle++; h.letGo() {
+				idle = 0
+			}
+			h.ease(idle)
+		case <-deadline.C:
+			h.fail("the input neither goes on nor says why")
+		}
+		polls, under, refused := h.life.seen()
+		if len(refused) > len(told) {
+			return outcome{refused: refused[len(refused)-1]}
+		}
+		// The second look that ended after the last change began after it.
+		if polls >= mark+2 && under == 0 {
+			return outcome{caughtUp: true}
+		}
+	}
+}
+
+// ease heals a cache for which the input waits by right: without it there is
+// no start to begin at, and no checkpoint to go on from.
+func (h *history) ease(idle int) {
+	h.keeper.mu.Lock()
+	ill := h.keeper.mood != healthy && h.keeper.unwell
+	h.keeper.mu.Unlock()
+	if ill && idle > 20 {
+		h.w.tell("    the cache heals, as nothing goes on without it")
+		h.keeper.set(healthy)
+	}
+}
+
+// finish is the end of a bounded run.
+func (h *history) finish() outcome {
+	_, _, refused := h.life.seen()
+	parts.Delete(h.life.id)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	check(h.rt, h.life.stop(ctx))
+	h.life = nil
+	if len(refused) > 0 {
+		return outcome{refused: refused[len(refused)-1]}
+	}
+	// A bounded run reads what it finds at its beginning.
+	return outcome{caughtUp: len(h.w.since) == 1}
+}
+
+func (h *history) stop() {
+	if h.life == nil {
+		return
+	}
+	h.w.tell("stop")
+	for h.letGo() {
+	}
+	h.life.end()
+	h.life = nil
+	h.verify()
+}
+
+func (h *history) kill() {
+	if h.life == nil {
+		return
+	}
+	h.w.tell("kill, with %d batches in flight", len(h.ledger.held()))
+	h.all.kills.Add(1)
+	h.life.kill()
+	h.life = nil
+}
+
+// settle lets the input catch up, lifting what it refuses over, and holds what
+// came to what had to come.
+func (h *history) settle() {
+	pol := h.pol
+	for range 8 {
+		h.live(pol)
+		h.w.tell("settle")
+		o := h.await()
+		h.verify()
+		if o.caughtUp {
+			h.account(pol)
+			return
+		}
+		if o.refused == "" {
+			continue
+		}
+		h.all.refusals.Add(1)
+		h.w.tell("    refused: %s", o.refused)
+		pol = h.lift(pol, o.refused)
+	}
+	h.fail("the input does not get past what it refuses, though its causes are lifted")
+}
+
+// conclude lets everything heal: then all that was promised must be there, and
+// the checkpoint at the head.
+func (h *history) conclude() {
+	h.keeper.set(healthy)
+	h.w.vault.restore()
+	h.settle()
+	h.stop()
+	c, err := cache.Decode("place", h.keeper.stored())
+	if err != nil {
+		h.fail("the last checkpoint: %v", err)
+	}
+	if got := h.standingOf(c); got.at.snapshot != h.w.head().snapshot || got.at.content != h.w.head().content || c.Position != nil {
+		h.fail("all is acknowledged, and the checkpoint is at %+v, not at %+v", got, h.w.head())
+	}
+	h.ledger.mu.Lock()
+	defer h.ledger.mu.Unlock()
+	for _, r := range h.ledger.rows {
+		h.all.rows.Add(1)
+		h.all.again.Add(int64(r.delivered - 1))
+	}
+}

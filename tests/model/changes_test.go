@@ -344,4 +344,3 @@ func (w *world) otherForm(rng *rand.Rand) error {
 	w.form = nessietest.Whole + nessietest.Truncated - w.form
 	return w.append(rng)
 }
-

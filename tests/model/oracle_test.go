@@ -250,4 +250,3 @@ func (h *history) removes() bool {
 
 // broken tells whether any file was gone.
 func (h *history) broken() bool { return len(h.w.damaged) > 0 }
-

@@ -5,7 +5,6 @@
 package servers
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -48,12 +47,6 @@ func StartKafka(t testing.TB) *Kafka {
 	}
 	k.start(t)
 	return k
-}
-
-// Restart kills the broker, as a crash does, and starts it again on what it had stored.
-func (k *Kafka) Restart(context.Context) error {
-	k.Kill()
-	return k.Start()
 }
 
 func kafkaProperties(folder string, port, controller int) string {

@@ -30,10 +30,20 @@ type Process struct {
 	account *syscall.Credential // nil: as this process
 	ready   func(context.Context) error
 
-	shell *exec.Cmd
-	input io.Closer // see guard
+	input io.WriteCloser // see crashGuard
 	ended <-chan exit
 }
+
+// crashGuard is guard, and kills the server at once when it is sent a line.
+const crashGuard = `exec 3<&0
+"$@" 3<&- </dev/null &
+server=$!
+{ if read -r line <&3; then kill -9 $server; else kill $server; fi } >/dev/null 2>&1 &
+watch=$!
+wait $server
+status=$?
+kill $watch 2>/dev/null
+exit $status`
 
 // newFolder makes a server's folder, which goes with the test unless it failed.
 func newFolder(t testing.TB, name string) string {
@@ -93,9 +103,9 @@ func (p *Process) run() error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(context.Background(), "/bin/sh", append([]string{"-c", guard, "sh"}, p.command...)...)
+	cmd := exec.CommandContext(context.Background(), "/bin/sh", append([]string{"-c", crashGuard, "sh"}, p.command...)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = p.folder, log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: p.account}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: p.account}
 	if p.input, err = cmd.StdinPipe(); err != nil {
 		return errors.Join(err, log.Close())
 	}
@@ -107,7 +117,7 @@ func (p *Process) run() error {
 		err := cmd.Wait()
 		ended <- exit{errors.Join(err, log.Close())}
 	}()
-	p.shell, p.ended = cmd, ended
+	p.ended = ended
 	return nil
 }
 
@@ -127,11 +137,23 @@ func (p *Process) Kill() {
 	if p.input == nil {
 		return
 	}
-	// The group: the shell and the server. It may have ended by itself.
-	_ = syscall.Kill(-p.shell.Process.Pid, syscall.SIGKILL)
+	_, _ = io.WriteString(p.input, "kill\n") // it may have ended by itself
 	<-p.ended
 	_ = p.input.Close()
 	p.input = nil
+}
+
+// Restart kills the server and starts it again on what it had stored. What its processes held may need a moment to be
+// free, so that it is tried again and again.
+func (p *Process) Restart() error {
+	p.Kill()
+	deadline := time.Now().Add(startTimeout)
+	for {
+		err := p.Start()
+		if err == nil || time.Now().After(deadline) {
+			return err
+		}
+	}
 }
 
 func (p *Process) logFile() string { return filepath.Join(p.folder, "server.log") }

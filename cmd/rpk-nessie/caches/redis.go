@@ -32,10 +32,16 @@ const (
 )
 
 func init() {
+	// The client would write to standard error, in a form of its own, what it also returns.
+	redis.SetLogger(silence{})
 	service.MustRegisterCache("redis", redisSpec(), func(conf *service.ParsedConfig, _ *service.Resources) (service.Cache, error) {
 		return newRedis(conf)
 	})
 }
+
+type silence struct{}
+
+func (silence) Printf(context.Context, string, ...any) {}
 
 func redisSpec() *service.ConfigSpec {
 	return service.NewConfigSpec().
@@ -198,7 +204,10 @@ func redisOptions(urls string) (*redis.UniversalOptions, error) {
 			return nil, fmt.Errorf("%s: %w", rFieldURL, withoutUser(err))
 		}
 		if opts == nil {
-			opts = &redis.UniversalOptions{DB: one.DB, Username: one.Username, Password: one.Password, TLSConfig: cloneTLS(one.TLSConfig)}
+			opts = &redis.UniversalOptions{
+				DB: one.DB, Username: one.Username, Password: one.Password, TLSConfig: cloneTLS(one.TLSConfig),
+				MaxRetries: -1, DialerRetries: 1, // retries are ours
+			}
 		}
 		if !slices.Contains(opts.Addrs, one.Addr) {
 			opts.Addrs = append(opts.Addrs, one.Addr)

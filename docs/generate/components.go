@@ -3,6 +3,8 @@
 package main
 
 import (
+	"encoding/json"
+	"errors"
 	"iter"
 	"strings"
 
@@ -42,6 +44,46 @@ func components(env *service.Environment) iter.Seq2[component, *service.ConfigVi
 			}
 		}
 	}
+}
+
+// registerGlobally makes a schema's metrics exporters and tracers known to this process: of these two kinds Benthos walks
+// the process's own, whatever the environment.
+func registerGlobally(schema []byte) error {
+	var kinds struct {
+		Metrics []json.RawMessage `json:"metrics"`
+		Tracers []json.RawMessage `json:"tracers"`
+	}
+	if err := json.Unmarshal(schema, &kinds); err != nil {
+		return err
+	}
+	global := service.GlobalEnvironment()
+	here := namesIn(global)
+	add := func(kind string, specs []json.RawMessage, register func(string, *service.ConfigSpec) error) error {
+		for _, text := range specs {
+			var named struct {
+				Name string `json:"name"`
+			}
+			spec := service.NewConfigSpec()
+			if err := errors.Join(json.Unmarshal(text, &named), spec.EncodeJSON(text)); err != nil {
+				return err
+			}
+			if here[component{kind: kind, name: named.Name}.id()] {
+				continue
+			}
+			if err := register(named.Name, spec); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return errors.Join(
+		add("metrics exporter", kinds.Metrics, func(name string, spec *service.ConfigSpec) error {
+			return global.RegisterMetricsExporter(name, spec, nil)
+		}),
+		add("tracer", kinds.Tracers, func(name string, spec *service.ConfigSpec) error {
+			return global.RegisterOtelTracerProvider(name, spec, nil)
+		}),
+	)
 }
 
 // namesIn lists what an environment holds by id.

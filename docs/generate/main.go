@@ -49,6 +49,9 @@ func generate(schema io.Reader, known map[string]bool, dir string, check bool) e
 	if err != nil {
 		return fmt.Errorf("reading the schema: %w", err)
 	}
+	if err := registerGlobally(text); err != nil {
+		return fmt.Errorf("reading the schema: %w", err)
+	}
 	pages, err := pagesOf(parsed.Environment(), known)
 	if err != nil {
 		return err

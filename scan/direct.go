@@ -9,6 +9,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/file"
+	"github.com/apache/arrow-go/v18/parquet/schema"
 )
 
 // direct writes rows as JSON right from a Parquet file's pages: no Arrow arrays in between, strings copied once, from the
@@ -16,9 +17,11 @@ import (
 // plain cases: a whole file without deletes, columns found by field id in the types that Iceberg writers use. Whatever
 // else it meets it leaves to the general decoder, with errIndirect.
 type direct struct {
-	path   string
-	cells  []directCell
-	leaves []*leaf
+	path     string
+	in       *schema.Schema
+	complete bool // the file has all columns
+	cells    []directCell
+	leaves   []*leaf
 }
 
 // windowRows is the most rows of which levels and indices are held decoded.
@@ -60,12 +63,15 @@ func (w *worker) readPages(files *watchedIO, t Task, skip int64, pack *rowPacker
 			err = &finalError{&CorruptFileError{Kind: DataFileKind, Path: t.File.path, Err: fmt.Errorf("decoding panicked: %v", cause)}}
 		}
 	}()
-	source, err := files.Open(t.File.path)
+	opened, err := files.Open(t.File.path)
 	if err != nil {
 		return 0, err
 	}
+	source := &blockFile{File: opened, size: w.blockSize(), buffer: &w.buffers}
 	defer source.Close() //nolint:errcheck // it is only read
-	props := parquet.NewReaderProperties(nil)
+	defer source.release()
+	props := parquet.NewReaderProperties(&w.buffers)
+	props.BufferedStreamEnabled = true
 	reader, err := file.NewParquetReader(source, file.WithReadProps(props))
 	if err != nil {
 		return 0, err
@@ -73,17 +79,9 @@ func (w *worker) readPages(files *watchedIO, t Task, skip int64, pack *rowPacker
 	if reader.NumRows() != t.File.Data.Count() {
 		return 0, errIndirect
 	}
-	schema, err := withPartitionValues(w.plan.Schema, w.plan.source.Meta, t.File)
+	d, err := w.layOut(t, reader.MetaData().Schema)
 	if err != nil {
 		return 0, err
-	}
-	l := layout{file: reader.MetaData().Schema}
-	d := &direct{path: t.File.path}
-	if d.cells, err = l.cells(schema.Fields(), l.file.Root(), 0, 0); err != nil {
-		return 0, err
-	}
-	if d.leaves = l.leaves; len(d.leaves) == 0 {
-		return 0, errIndirect
 	}
 	for g := range reader.NumRowGroups() {
 		rows := reader.RowGroup(g).NumRows()
@@ -91,6 +89,9 @@ func (w *worker) readPages(files *watchedIO, t Task, skip int64, pack *rowPacker
 			skip -= rows
 			done += rows
 			continue
+		}
+		if err := source.useGroup(reader.RowGroup(g), d.leaves); err != nil {
+			return done, err
 		}
 		n, err := d.readRowGroup(reader.RowGroup(g), skip, pack)
 		done += n
@@ -100,6 +101,36 @@ func (w *worker) readPages(files *watchedIO, t Task, skip int64, pack *rowPacker
 		skip = 0
 	}
 	return done, nil
+}
+
+// layOut finds the task's columns in its file. Files of one table mostly have one schema, so the last answer is kept.
+func (w *worker) layOut(t Task, in *schema.Schema) (*direct, error) {
+	rows, err := withPartitionValues(w.plan.Schema, w.plan.source.Meta, t.File)
+	if err != nil {
+		return nil, err
+	}
+	if d := w.last; d != nil && d.complete && d.in.Equals(in) {
+		d.path = t.File.path
+		return d, nil
+	}
+	l := layout{file: in}
+	d := &direct{path: t.File.path, in: in}
+	if d.cells, err = l.cells(rows.Fields(), in.Root(), 0, 0); err != nil {
+		return nil, err
+	}
+	if d.leaves = l.leaves; len(d.leaves) == 0 {
+		return nil, errIndirect
+	}
+	d.complete = !l.absent
+	w.last = d
+	return d, nil
+}
+
+// blockSize is how much of a column chunk is read at once: a worker's blocks take at most a quarter of its share of the
+// memory, between what is worth a request and what gains nothing more.
+func (w *worker) blockSize() int64 {
+	share := w.opts.held() / int64(4*w.opts.Parallelism*w.plan.leafCount())
+	return min(max(share, 128<<10), 4<<20)
 }
 
 // readRowGroup writes the rows of a row group, and says how many it wrote or skipped.

@@ -13,6 +13,7 @@ import (
 type layout struct {
 	file   *schema.Schema
 	leaves []*leaf
+	absent bool // the file lacks a column
 }
 
 // cells are the columns of a row or struct. def and rep are the levels of what holds them.
@@ -37,6 +38,7 @@ func (l *layout) cells(fields []iceberg.NestedField, in *schema.GroupNode, def, 
 		case !ok && (f.Required || f.InitialDefault != nil):
 			return nil, errIndirect
 		case !ok:
+			l.absent = true
 			continue
 		}
 		var err error
@@ -133,4 +135,24 @@ func (l *layout) leaf(t iceberg.Type, n *schema.PrimitiveNode, def, rep uint8) (
 	}
 	l.leaves = append(l.leaves, out)
 	return out, nil
+}
+
+// leafCount is how many Parquet columns the rows have.
+func (p *Plan) leafCount() int {
+	n := 0
+	var count func(t iceberg.Type)
+	count = func(t iceberg.Type) {
+		nested, ok := t.(iceberg.NestedType)
+		if !ok {
+			n++
+			return
+		}
+		for _, f := range nested.Fields() {
+			count(f.Type)
+		}
+	}
+	for _, f := range p.Schema.Fields() {
+		count(f.Type)
+	}
+	return max(n, 1)
 }

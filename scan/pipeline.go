@@ -52,12 +52,13 @@ func (p *Plan) start(ctx context.Context, opts ReadOptions, first int, skip int6
 		}
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	f, unhook := newFlow(ctx, opts.Memory, first, len(p.Tasks))
+	f, unhook := newFlow(ctx, opts.held(), first, len(p.Tasks))
 	var next atomic.Int64
 	next.Store(int64(first))
 	var workers sync.WaitGroup
-	for range min(opts.Parallelism, len(p.Tasks)-first) {
+	for range p.workers(opts, first) {
 		w := &worker{plan: p, opts: opts, flow: f}
+		w.buffers.most = int(opts.held() / int64(4*opts.Parallelism))
 		if encoder != nil {
 			w.encoder = encoder.Clone()
 		}
@@ -81,6 +82,22 @@ func (p *Plan) start(ctx context.Context, opts ReadOptions, first int, skip int6
 		workers.Wait()
 		f.drop()
 	}, nil
+}
+
+// workers is how many workers read the tasks from first on: as many as files are to be decoded at once, and more where
+// files are so small that opening them takes most of the time.
+func (p *Plan) workers(opts ReadOptions, first int) int {
+	const small, opening = 1 << 20, 16
+	n := opts.Parallelism
+	tasks := p.Tasks[first:]
+	var stored int64
+	for _, t := range tasks {
+		stored += t.File.Data.FileSizeBytes()
+	}
+	if stored <= small*int64(len(tasks)) {
+		n *= opening
+	}
+	return min(n, len(tasks))
 }
 
 // admit waits until n more bytes fit, or the consumer waits for task i. It returns the context's cause when that ends.

@@ -21,20 +21,19 @@ type worker struct {
 	opts    ReadOptions
 	flow    *flow
 	encoder *Encoder // nil for Arrow
+
+	buffers recycler
+	last    *direct // the layout of the last file
 }
 
 // run reads task i without its first skip rows.
 func (w *worker) run(ctx context.Context, i int, skip int64) error {
 	task := w.plan.Tasks[i]
 	rows, weight := w.size(task)
-	if err := w.flow.admit(i, weight); err != nil {
-		return err
-	}
-	defer w.flow.release(weight)
 	pack := w.packer(func(p piece) error { return w.flow.put(i, p) })
 	defer pack.drop()
 	if rows, ok := pack.(*rowPacker); ok && task.readsDirectly() {
-		done, err := w.readDirect(ctx, task, skip, rows)
+		done, err := w.admitted(i, w.directWeight(task), func() (int64, error) { return w.readDirect(ctx, task, skip, rows) })
 		switch {
 		case err == nil:
 			return pack.flush()
@@ -43,6 +42,10 @@ func (w *worker) run(ctx context.Context, i int, skip int64) error {
 		}
 		skip = max(skip, done)
 	}
+	if err := w.flow.admit(i, weight); err != nil {
+		return err
+	}
+	defer w.flow.release(weight)
 	for batch, err := range w.plan.decode(ctx, task, w.plan.columns, rows) {
 		if err != nil {
 			return err
@@ -58,6 +61,23 @@ func (w *worker) run(ctx context.Context, i int, skip int64) error {
 	return pack.flush()
 }
 
+// admitted runs f on task i once there is room for so many bytes.
+func (w *worker) admitted(i int, weight int64, f func() (int64, error)) (int64, error) {
+	if err := w.flow.admit(i, weight); err != nil {
+		return 0, err
+	}
+	defer w.flow.release(weight)
+	return f()
+}
+
+// directWeight estimates the bytes that reading a task directly holds: for each column a block as stored, a page as stored
+// and as it was before, and a dictionary; and one piece.
+func (w *worker) directWeight(t Task) int64 {
+	const pages, growth = 2 << 20, 3
+	columns := int64(w.plan.leafCount()) * (w.blockSize() + pages)
+	return min(columns, growth*largestRowGroup(t)) + min(w.opts.BatchBytes, growth*t.File.Data.FileSizeBytes())
+}
+
 // size estimates, from what the manifest says, how many rows to decode at once and how many bytes the work on the task
 // holds: a row group as stored, the decoder's batches, and one piece.
 func (w *worker) size(t Task) (rows int, weight int64) {
@@ -65,7 +85,7 @@ func (w *worker) size(t Task) (rows int, weight int64) {
 	data := t.File.Data
 	expected := max(data.FileSizeBytes(), 1) * growth
 	perRow := max(expected/max(data.Count(), 1), 1)
-	share := w.opts.Memory / int64(2*decodedBatches*w.opts.Parallelism)
+	share := w.opts.held() / int64(2*decodedBatches*w.opts.Parallelism)
 	target := min(max(share, 64<<10), 4<<20)
 	rows = int(min(max(target/perRow, 1), defaultDecodeRows))
 	decoded := min(int64(rows)*perRow*decodedBatches, expected)

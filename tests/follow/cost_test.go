@@ -28,7 +28,7 @@ func TestOfANativeTableOnlyTheHeadsMetadataIsRead(t *testing.T) {
 	site := open(t)
 	s := site.known.named(t, "many")
 	chain := s.chain(s.Head().SnapshotID)
-	for _, behind := range []int{319, 100, 1} {
+	for _, behind := range []int{319, 1} {
 		from := chain[len(chain)-1-behind]
 		r := site.standing(t, s, from)
 		site.metadataFiles()

@@ -82,7 +82,7 @@ func TestKills(t *testing.T) {
 	type life struct {
 		name, start string
 		table       string
-		from, to    int64 // sequence numbers: where the branch stands in the first lives, and in the last
+		from, to    int64 // sequence numbers of where the branch stands in the first lives, and in the last
 		kills       int
 	}
 	for _, l := range []life{

@@ -38,8 +38,8 @@ var upsets = map[string]upset{
 	"deleted and made further on":     {before: "reset", after: "reset", from: 2, to: 5, change: remake},
 	"a tag that moved on":             {before: "tagged", after: "tagged", from: 2, to: 4, kind: catalog.Tag, change: assign},
 	"a tag that moved back":           {before: "tagged", after: "tagged", from: 4, to: 2, kind: catalog.Tag, change: assign, unlisted: true},
-	"dropped and created again":       {before: "recreated", after: "recreated", from: 2, to: 22, change: assign, replaced: true},
-	"recreated in one commit":         {before: "recreated_one", after: "recreated_one", from: 2, to: 23, change: assign, replaced: true},
+	"dropped and created again":       {before: "recreated", after: "recreated", from: 2, to: latest + 2, change: assign, replaced: true},
+	"recreated in one commit":         {before: "recreated_one", after: "recreated_one", from: 2, to: latest + 3, change: assign, replaced: true},
 	"dropped and registered again":    {before: "events", after: "events", from: 3, to: 5, change: register, replaced: true, sameFiles: true},
 	"replaced by a query":             {before: "replaced", after: "replaced", from: 2, to: 3, change: assign},
 	"replaced by a query, and more":   {before: "replaced", after: "replaced", from: 1, to: 4, change: assign},
@@ -49,7 +49,7 @@ var upsets = map[string]upset{
 	"renamed by hand":                 {before: "events", after: "events", from: 2, to: 4, change: rename},
 	"merged":                          {before: "branches", after: "branches", from: 2, to: 6, change: assign},
 	"merged with hidden snapshots":    {before: "rest_branch", after: "rest_branch", from: 1, to: 5, change: assign},
-	"merged with FORCE":               {before: "branches_both", after: "branches_both", from: 4, to: 14, change: assign},
+	"merged with FORCE":               {before: "branches_both", after: "branches_both", from: 4, to: latest + 4, change: assign},
 	"merged with FORCE, and more":     {before: "branches_both", after: "branches_both", from: 3, to: 5, change: assign},
 	"merged with FORCE just now":      {before: "reset_before", after: "reset", from: 5, to: 4, change: force},
 	"transplanted":                    {before: "transplanted", after: "transplanted", from: 1, to: 4, change: assign},
@@ -57,20 +57,24 @@ var upsets = map[string]upset{
 	"rolled back":                     {before: "rolled_back", after: "rolled_back", from: 4, to: 2, change: rollBack},
 	"rolled back, and more":           {before: "rolled_back", after: "rolled_back", from: 4, to: 6, change: assign},
 	// Beside the head's metadata lies a list with the snapshot's name, which no sequence number forbids to be its past.
-	"a v1 table assigned back": {before: "v1", after: "v1", from: 103, to: 102, change: assign},
-	"a v1 table that goes on":  {before: "v1", after: "v1", from: 101, to: 103, change: assign},
+	"a v1 table assigned back": {before: "v1", after: "v1", from: inChain + 3, to: inChain + 2, change: assign},
+	"a v1 table that goes on":  {before: "v1", after: "v1", from: inChain + 1, to: inChain + 3, change: assign},
 }
 
-// numbered finds the commit that brought a sequence number in the story. A first digit of 1 or 2 in front says which one
-// where the number is there more than once, or the place in the chain of a v1 table, where all are 0.
+const (
+	latest  = 1000 // plus a sequence number that is there more than once: the last of them
+	inChain = 2000 // plus a place in the chain from 1, for v1 tables, whose sequence numbers are all 0
+)
+
+// numbered finds the commit that brought a sequence number in the story.
 func (s *story) numbered(t *testing.T, n int64) corpusCommit {
 	t.Helper()
-	if n > 100 {
-		return s.commitOf(t, s.chain(s.Head().SnapshotID)[n-101])
+	if n > inChain {
+		return s.commitOf(t, s.chain(s.Head().SnapshotID)[n-inChain-1])
 	}
 	puts := s.puts()
-	if n > 10 { // of the last line, or table
-		n %= 10
+	if n > latest {
+		n -= latest
 		slices.Reverse(puts)
 		for i, c := range puts {
 			if s.sequence(c) == n && (i+1 == len(puts) || puts[i+1].SnapshotID != c.SnapshotID) {

@@ -26,7 +26,6 @@ type sink struct {
 	rows [][]byte
 	left int    // rows until the kill; negative: never
 	kill func() // ends the sender at once
-
 }
 
 func newSink(t *testing.T) *sink {
@@ -192,7 +191,7 @@ func (k *killing) took(whole bool) {
 	require.GreaterOrEqual(k.t, k.done, before, "never backwards")
 	require.GreaterOrEqual(k.t, before+len(rows), k.done, "never ahead of what the output accepted")
 	if whole {
-		require.Equal(k.t, k.done-before, len(rows), "nothing comes twice that the checkpoint says is done")
+		require.Len(k.t, rows, k.done-before, "nothing comes twice that the checkpoint says is done")
 	}
 	var due []string
 	for _, d := range k.want {

@@ -179,13 +179,15 @@ func TestWhatHappensToBranches(t *testing.T) {
 				value  []byte
 				legacy bool
 			}{{"whole checkpoint", c.place, false}, {"five fields", c.legacy, true}} {
+				unknown := form.legacy && u.unlisted
+				told := !form.legacy || !u.sameFiles
 				switch {
-				case u.replaced && !(form.legacy && u.sameFiles):
+				case u.replaced && told:
 					c.replacedTable(form.name, form.value)
-				case c.common == c.from && !(form.legacy && u.unlisted):
+				case c.common == c.from && !unknown:
 					c.goesOn(form.name, form.value)
 				default:
-					c.lostLineage(form.name, form.value, form.legacy && u.unlisted)
+					c.lostLineage(form.name, form.value, unknown)
 				}
 			}
 		})

@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/Jeffail/checkpoint v1.1.0
 	github.com/RoaringBitmap/roaring/v2 v2.26.0
+	github.com/alecthomas/participle/v2 v2.1.4
 	github.com/apache/arrow-go/v18 v18.8.0
 	github.com/apache/iceberg-go v0.7.0
 	github.com/hamba/avro/v2 v2.31.0

@@ -93,8 +93,11 @@ func (t Task) scanTask() table.FileScanTask {
 	return task
 }
 
-// count reads how many live rows a task has.
+// count reads how many rows of a task the plan delivers.
 func (p *Plan) count(ctx context.Context, t Task) (int64, error) {
+	if p.filter != nil {
+		return p.countWhere(ctx, t)
+	}
 	var total int64
 	for batch, err := range p.decode(ctx, t, countColumns(p.schema), defaultDecodeRows) {
 		if err != nil {

@@ -10,13 +10,16 @@ import (
 )
 
 // digest identifies the rows and their order. It depends on what is read, not on how it was found: file identities with
-// their deletes, the schema and the projection.
+// their deletes, the schema, the projection and the query.
 func (p *Plan) digest() string {
 	d := digester{sha256.New()}
 	d.text("rpk-nessie plan 1")
 	d.number(int64(p.schema.ID))
 	for _, id := range columnIDs(p.Schema) {
 		d.number(int64(id))
+	}
+	if p.filter != nil {
+		d.text("where " + p.filter.query.text)
 	}
 	d.number(int64(len(p.Tasks)))
 	for _, t := range p.Tasks {

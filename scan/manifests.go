@@ -26,6 +26,8 @@ type side struct {
 	state catalog.State
 	// opened counts the manifests that were opened; a step's two sides share it.
 	opened *atomic.Int64
+	// metrics says to read the metrics of data files' columns.
+	metrics bool
 }
 
 // entry is what a manifest says of one file.
@@ -151,7 +153,7 @@ func (s side) read(ctx context.Context, m iceberg.ManifestFile, keep func(entry)
 	s.opened.Add(1)
 	w := watch(ctx, s.fs)
 	// The bounds of a position delete file's file_path column may name the one data file that it is for.
-	projection := iceberg.ManifestEntryProjection{IncludePruningStats: m.ManifestContent() == iceberg.ManifestContentDeletes}
+	projection := iceberg.ManifestEntryProjection{IncludePruningStats: s.metrics || m.ManifestContent() == iceberg.ManifestContentDeletes}
 	var entries []entry
 	for raw, err := range iceberg.EntriesWithProjection(w, m, false, projection) {
 		if err != nil {

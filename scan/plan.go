@@ -38,7 +38,7 @@ type Plan struct {
 	// that stay with other deletes. Only a bridge tells them; other ways leave them nil.
 	Removed []Task
 	Changed []Change
-	// Records is the number of rows in Tasks, or -1 where deletes apply to any of them. Bytes and Files count their data
+	// Records is the number of rows in Tasks, or -1 where deletes apply to any of them or a query filters. Bytes and Files count their data
 	// files, as the manifests say.
 	Records int64
 	Bytes   int64
@@ -54,6 +54,7 @@ type Plan struct {
 	after   catalog.State
 	schema  *iceberg.Schema // unprojected
 	columns []string
+	filter  *filter // nil: every row
 }
 
 // planner is one PlanStep.
@@ -65,10 +66,13 @@ type planner struct {
 
 // PlanStep plans a step from manifests. Nothing but manifests is opened, except to verify a replace whose files carry
 // deletes. Errors: *MissingFileError, *CorruptFileError, *UnsupportedError, *UnknownColumnError, *SchemaError,
-// *CatchUpError, or storage's own wrapped with the file's name.
+// *CatchUpError, *QueryError, or storage's own wrapped with the file's name.
 func PlanStep(ctx context.Context, source Source, step Step) (*Plan, error) {
 	if key := source.Meta.Properties()["encryption.key-id"]; key != "" {
 		return nil, &UnsupportedError{What: "encrypted table"}
+	}
+	if step.Query != nil && step.Way != WayTableScan {
+		return nil, fmt.Errorf("a query can't filter a step by %s", step.Way)
 	}
 	schema, err := step.schema(source.Meta)
 	if err != nil {
@@ -80,6 +84,11 @@ func PlanStep(ctx context.Context, source Source, step Step) (*Plan, error) {
 	}
 	p := &planner{source: source, step: step}
 	plan := &Plan{Schema: projected, source: source, after: step.After, schema: schema, columns: step.Columns}
+	if step.Query != nil {
+		if plan.filter, err = step.Query.bind(schema); err != nil {
+			return nil, err
+		}
+	}
 	if err := p.find(ctx, plan); err != nil {
 		return nil, fmt.Errorf("planning snapshot %d (%s): %w", step.After.SnapshotID, step.Way, err)
 	}
@@ -94,6 +103,9 @@ func PlanStep(ctx context.Context, source Source, step Step) (*Plan, error) {
 func (p *planner) find(ctx context.Context, plan *Plan) error {
 	switch p.step.Way {
 	case WayTableScan:
+		if plan.filter != nil {
+			return p.tableScanWhere(ctx, plan)
+		}
 		return p.tableScan(ctx, plan)
 	case WaySnapshot:
 		return p.snapshot(ctx, plan)
@@ -175,13 +187,21 @@ func (p *Plan) finish() {
 	p.Files = len(p.Tasks)
 	for _, t := range p.Tasks {
 		p.Bytes += t.File.Data.FileSizeBytes()
-		if rows := t.Rows(); rows < 0 || p.Records < 0 {
+		if rows := p.rowsOf(t); rows < 0 || p.Records < 0 {
 			p.Records = -1
 		} else {
 			p.Records += rows
 		}
 	}
 	p.Digest = p.digest()
+}
+
+// rowsOf is the number of rows that a task delivers, or -1 where only reading tells.
+func (p *Plan) rowsOf(t Task) int64 {
+	if p.filter != nil {
+		return -1
+	}
+	return t.Rows()
 }
 
 // refuseUnsupported names the first file, in delivery order, that can't be read.

@@ -137,7 +137,7 @@ func (p *Plan) seek(ctx context.Context, from int64) (task int, skip int64, err 
 		if from == 0 {
 			return i, 0, nil
 		}
-		rows := t.Rows()
+		rows := p.rowsOf(t)
 		if rows < 0 {
 			if rows, err = p.count(ctx, t); err != nil {
 				return 0, 0, err

@@ -51,6 +51,8 @@ type Step struct {
 	// Columns are the names to read, dotted for nested fields; none: all of them. Their order does not matter: rows have
 	// the table's order.
 	Columns []string
+	// Query leaves only the rows that pass it; nil: all. Only WayTableScan takes one. Its columns need not be in Columns.
+	Query *Query
 	// Schema is the schema to read with; nil: the one that After names. Full scans give the table's current schema.
 	Schema *iceberg.Schema
 	// BeforeMeta explains Before's files where Source.Meta does not (another table uuid); nil: Source.Meta does.

@@ -32,7 +32,7 @@ func (w *worker) run(ctx context.Context, i int, skip int64) error {
 	rows, weight := w.size(task)
 	pack := w.packer(func(p piece) error { return w.flow.put(i, p) })
 	defer pack.drop()
-	if rows, ok := pack.(*rowPacker); ok && task.readsDirectly() {
+	if rows, ok := pack.(*rowPacker); ok && w.plan.filter == nil && task.readsDirectly() {
 		done, err := w.admitted(i, w.directWeight(task), func() (int64, error) { return w.readDirect(ctx, task, skip, rows) })
 		switch {
 		case err == nil:
@@ -46,7 +46,7 @@ func (w *worker) run(ctx context.Context, i int, skip int64) error {
 		return err
 	}
 	defer w.flow.release(weight)
-	for batch, err := range w.plan.decode(ctx, task, w.plan.columns, rows) {
+	for batch, err := range w.plan.delivered(ctx, task, rows) {
 		if err != nil {
 			return err
 		}

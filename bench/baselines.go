@@ -183,4 +183,3 @@ func encodeOnly(ctx context.Context, t tableFiles, _ string) (measured, error) {
 		return m, nil
 	})
 }
-

@@ -83,8 +83,11 @@ func (r *blockRange) copy(p []byte, off int64) int {
 	return copy(p, r.block[off-r.at:])
 }
 
-// load reads the block that begins at off.
+// load reads the block that begins at off, or all of a range that is no larger than a block.
 func (f *blockFile) load(r *blockRange, off int64) error {
+	if r.end-r.beg <= f.size {
+		off = r.beg
+	}
 	size := min(f.size, r.end-off)
 	if int64(cap(r.block)) < size {
 		f.buffer.put(r.block)

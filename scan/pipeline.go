@@ -53,11 +53,12 @@ func (p *Plan) start(ctx context.Context, opts ReadOptions, first int, skip int6
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	f, unhook := newFlow(ctx, opts.held(), first, len(p.Tasks))
+	fetching := fetchAhead(ctx, p.source.FS, p.Tasks, first)
 	var next atomic.Int64
 	next.Store(int64(first))
 	var workers sync.WaitGroup
-	for range p.workers(opts, first) {
-		w := &worker{plan: p, opts: opts, flow: f}
+	for range min(opts.Parallelism, len(p.Tasks)-first) {
+		w := &worker{plan: p, opts: opts, flow: f, ahead: fetching}
 		w.buffers.most = int(opts.held() / int64(4*opts.Parallelism))
 		if encoder != nil {
 			w.encoder = encoder.Clone()
@@ -80,24 +81,9 @@ func (p *Plan) start(ctx context.Context, opts ReadOptions, first int, skip int6
 		cancel()
 		unhook()
 		workers.Wait()
+		fetching.close()
 		f.drop()
 	}, nil
-}
-
-// workers is how many workers read the tasks from first on: as many as files are to be decoded at once, and more where
-// files are so small that opening them takes most of the time.
-func (p *Plan) workers(opts ReadOptions, first int) int {
-	const small, opening = 1 << 20, 16
-	n := opts.Parallelism
-	tasks := p.Tasks[first:]
-	var stored int64
-	for _, t := range tasks {
-		stored += t.File.Data.FileSizeBytes()
-	}
-	if stored <= small*int64(len(tasks)) {
-		n *= opening
-	}
-	return min(n, len(tasks))
 }
 
 // admit waits until n more bytes fit, or the consumer waits for task i. It returns the context's cause when that ends.

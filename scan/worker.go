@@ -21,6 +21,7 @@ type worker struct {
 	opts    ReadOptions
 	flow    *flow
 	encoder *Encoder // nil for Arrow
+	ahead   *ahead
 
 	buffers recycler
 	last    *direct // the layout of the last file
@@ -29,6 +30,9 @@ type worker struct {
 // run reads task i without its first skip rows.
 func (w *worker) run(ctx context.Context, i int, skip int64) error {
 	task := w.plan.Tasks[i]
+	plan := *w.plan
+	plan.source.FS = w.ahead.fileIO(i)
+	w.plan = &plan
 	rows, weight := w.size(task)
 	pack := w.packer(func(p piece) error { return w.flow.put(i, p) })
 	defer pack.drop()

@@ -46,6 +46,9 @@ func redisAnswers(port int) func(context.Context) error {
 			return err
 		}
 		defer conn.Close()
+		if err := endWith(ctx, conn); err != nil {
+			return err
+		}
 		if _, err := fmt.Fprint(conn, "PING\r\n"); err != nil {
 			return err
 		}
@@ -96,6 +99,9 @@ func postgresAnswers(port int) func(context.Context) error {
 			return err
 		}
 		defer conn.Close()
+		if err := endWith(ctx, conn); err != nil {
+			return err
+		}
 		if _, err := conn.Write(append([]byte{0, 0, 0, byte(len(startup) + 4)}, startup...)); err != nil {
 			return err
 		}

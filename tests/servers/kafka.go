@@ -5,11 +5,14 @@
 package servers
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 // KafkaVersion is the one that scripts/fetch-servers fetches.
@@ -42,11 +45,21 @@ func StartKafka(t testing.TB) *Kafka {
 	}
 	k := &Kafka{Address: fmt.Sprintf("127.0.0.1:%d", ports[0])}
 	k.Process = &Process{
-		name: "Kafka " + KafkaVersion, folder: folder, ready: listens(ports[0]),
+		name: "Kafka " + KafkaVersion, folder: folder, ready: k.answers,
 		command: []string{java, "-Xmx512m", "-cp", classes, "kafka.Kafka", properties},
 	}
 	k.start(t)
 	return k
+}
+
+// answers is ready when the broker knows its topics: it takes connections before.
+func (k *Kafka) answers(ctx context.Context) error {
+	client, err := kgo.NewClient(kgo.SeedBrokers(k.Address))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return client.Ping(ctx)
 }
 
 func kafkaProperties(folder string, port, controller int) string {

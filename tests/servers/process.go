@@ -73,17 +73,23 @@ func (p *Process) start(t testing.TB) {
 	}
 }
 
+// patience is how long a server may take to get ready, and attempt how long one look at that may.
+const (
+	patience = 5 * time.Minute
+	attempt  = 3 * time.Second
+)
+
 // Start runs the server, again too, and waits until it is ready.
 func (p *Process) Start() error {
 	if err := p.run(); err != nil {
 		return fmt.Errorf("starting %s: %w", p.name, err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	retry := time.NewTicker(50 * time.Millisecond)
+	retry := time.NewTicker(100 * time.Millisecond)
 	defer retry.Stop()
 	for {
-		err := p.ready(ctx)
+		err := p.look(ctx)
 		if err == nil {
 			return nil
 		}
@@ -96,6 +102,12 @@ func (p *Process) Start() error {
 			return fmt.Errorf("starting %s: it does not get ready: %w\n%s", p.name, errors.Join(ctx.Err(), err), tail(p.Log(), 30))
 		}
 	}
+}
+
+func (p *Process) look(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, attempt)
+	defer cancel()
+	return p.ready(ctx)
 }
 
 func (p *Process) run() error {
@@ -147,7 +159,7 @@ func (p *Process) Kill() {
 // free, so that it is tried again and again.
 func (p *Process) Restart() error {
 	p.Kill()
-	deadline := time.Now().Add(startTimeout)
+	deadline := time.Now().Add(patience)
 	for {
 		err := p.Start()
 		if err == nil || time.Now().After(deadline) {
@@ -191,6 +203,15 @@ func listens(port int) func(context.Context) error {
 		}
 		return conn.Close()
 	}
+}
+
+// endWith lets reads and writes fail when ctx does.
+func endWith(ctx context.Context, conn net.Conn) error {
+	deadline, limited := ctx.Deadline()
+	if !limited {
+		return nil
+	}
+	return conn.SetDeadline(deadline)
 }
 
 // fetched is a file that scripts/fetch-servers put into the cache folder.

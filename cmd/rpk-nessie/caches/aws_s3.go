@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -245,9 +246,10 @@ func (s *s3Store) remove(ctx context.Context, name string) error {
 	})
 }
 
-// call repeats what the SDK takes for a passing failure.
+// call repeats what the SDK takes for a passing failure, and 429, which stores other than AWS answer.
 func (s *s3Store) call(ctx context.Context, call func() error) error {
-	passing := retry.IsErrorRetryables(retry.DefaultRetryables)
+	passing := retry.IsErrorRetryables(append(slices.Clip(retry.DefaultRetryables),
+		retry.RetryableHTTPStatusCode{Codes: map[int]struct{}{http.StatusTooManyRequests: {}}}))
 	return s.explain(s.retries.do(ctx, func(err error) bool { return passing.IsErrorRetryable(err) != aws.TrueTernary }, call))
 }
 

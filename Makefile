@@ -52,7 +52,8 @@ fmt: ## Format
 bench: ## Run the benchmarks
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
-soak: ## Repeat the tests that need no server, with the race detector and other random seeds each time
+soak: servers ## A million rows into a real Kafka; then the tests without servers again and again, with the race detector
+	RPK_NESSIE_KAFKA_ROWS=1000000 $(GO) test -count=1 -timeout=60m -run TestEveryRow ./tests/kafka
 	$(GO) test -race -shuffle=on -timeout=0 -p=2 -count=$(SOAK_COUNT) $(UNIT)
 
 clean: ## Remove what was built here; the cache folder stays

@@ -339,4 +339,3 @@ func (m *move) write(ctx context.Context, t *target) error {
 	}
 	return nil
 }
-

@@ -18,8 +18,9 @@ func lineageCommand() *cli.Command {
 		Name:  "lineage",
 		Usage: "Show a table's history on a branch as a graph: commits, snapshots, how each was found, holes, resets, the checkpoint",
 		Description: `Reads the branch's commits of the table and follows its snapshots from the head back, as the nessie
-input does. ● is a snapshot that leads to the head, ○ one that no commit has as its own, ✗ one that the
-head does not descend from, ◌ no snapshot. Nothing is written.
+input does. ● is a snapshot that leads to the head, ○ one that no commit has as its own, ◍ one whose files
+are gone, ✗ one that the head does not descend from, ◇ one on a reference beside, ? one that nothing proves
+the head to descend from, ◌ no snapshot. Nothing is written.
 
   ` + name + ` lineage --config pipeline.yaml
   ` + name + ` lineage --config pipeline.yaml --also dev --html history.html`,

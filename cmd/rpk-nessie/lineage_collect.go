@@ -50,7 +50,7 @@ func collectLineage(ctx context.Context, t *target, q lineageQuery) (*graph, err
 	c := &collector{
 		t: t, q: q, look: look, seen: map[string]*row{}, snapshots: map[int64]*snapshot{}, parent: map[int64]int64{},
 		graph: &graph{
-			Table: t.Config.Key.String(), Reference: q.ref.String(), Commit: look.Head.Reference.Hash,
+			Table: t.Config.Key.String(), Reference: refWords(q.ref), Commit: look.Head.Reference.Hash,
 			ContentID: look.Head.Content.ID, TableUUID: look.State.TableUUID,
 		},
 	}
@@ -75,7 +75,7 @@ func (c *collector) addReference(ctx context.Context) error {
 		return err
 	}
 	c.complete = c.q.limit == 0 || len(commits) < c.q.limit
-	c.addLine(commits, c.q.ref.String())
+	c.addLine(commits, refWords(c.q.ref))
 	return nil
 }
 
@@ -174,7 +174,11 @@ func (c *collector) addBeside(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		c.addLine(commits, ref.String())
+		met := len(c.commits)
+		c.addLine(commits, refWords(ref))
+		for _, r := range c.commits[met:] {
+			r.beside = true
+		}
 	}
 	return nil
 }
@@ -207,7 +211,7 @@ func (c *collector) addCheckpoint(ctx context.Context) error {
 			return err
 		}
 		if first := c.addLine(commits, ""); first != nil && len(first.Names) == 0 && first.ID == place.Commit {
-			first.Notes = append(first.Notes, fmt.Sprintf("%s no longer has this commit: it was reset", c.q.ref))
+			first.Notes = append(first.Notes, fmt.Sprintf("%s no longer has this commit: it was reset", refWords(c.q.ref)))
 		}
 	}
 	c.mark(m)
@@ -236,6 +240,7 @@ func (c *collector) trace(ctx context.Context) (err error) {
 	}
 	e := &c.graph.End
 	e.Missing, e.Why = snapshotID(c.line.Missing), c.line.Why
+	e.Oldest = snapshotID(c.line.Nodes[len(c.line.Nodes)-1].State.SnapshotID)
 	switch {
 	case c.look.State.Empty():
 		e.Kind = endEmpty
@@ -252,6 +257,8 @@ func (c *collector) trace(ctx context.Context) (err error) {
 			c.setParent(s, c.line.Nodes[i+1].State.SnapshotID)
 		} else if c.line.Missing != catalog.NoSnapshot {
 			c.setParent(s, c.line.Missing)
+		} else {
+			s.Orphan = !c.line.Root && !c.line.Stopped
 		}
 	}
 	return nil
@@ -347,7 +354,9 @@ func (c *collector) addAbandoned(ctx context.Context, r *row) error {
 		found.State = catalog.State{SnapshotID: id, Records: -1, SchemaID: r.commit.Content.SchemaID}
 	}
 	relation := lineAbandoned
-	if !c.line.Root && r.Time < c.snapshots[c.line.Nodes[len(c.line.Nodes)-1].State.SnapshotID].Time {
+	if r.beside {
+		relation = lineBeside
+	} else if !c.line.Root && r.Time < c.snapshots[c.line.Nodes[len(c.line.Nodes)-1].State.SnapshotID].Time {
 		relation = lineUnproved
 	}
 	s := c.add(found.State, "", relation)
@@ -359,9 +368,7 @@ func (c *collector) addAbandoned(ctx context.Context, r *row) error {
 	if err != nil {
 		return err
 	}
-	if !link.Unknown {
-		s.FoundBy = link.By
-	}
+	s.FoundBy, s.Orphan = link.By, link.Unknown
 	if !link.Unknown && !link.Root {
 		c.setParent(s, link.ParentID)
 	}

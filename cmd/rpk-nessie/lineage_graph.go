@@ -41,6 +41,7 @@ type row struct {
 	Notes []string `json:"notes,omitempty"`
 
 	commit catalog.TableCommit
+	beside bool // only a reference beside has this commit
 	lane   lanePosition
 }
 
@@ -60,9 +61,11 @@ type snapshot struct {
 	Operation string     `json:"operation,omitempty"`
 	SchemaID  int        `json:"schema_id"`
 	Time      moment     `json:"time"`
-	// FoundBy says how the snapshot was found and its parent proved; "" where nothing names its parent.
+	// FoundBy says how the snapshot was found and its parent proved; "" where nobody asked, or nothing names its parent.
 	FoundBy string `json:"found_by,omitempty"`
-	// Line is where it stands to the head: ancestor, abandoned, or unproved.
+	// Orphan is true where nothing names its parent, nor says that there is none.
+	Orphan bool `json:"parent_unknown,omitempty"`
+	// Line is where it stands to the head: ancestor, abandoned, beside, or unproved.
 	Line lineRelation `json:"line"`
 	// Gone is true where its manifest list no longer exists, so that it can't be read.
 	Gone   bool   `json:"gone,omitempty"`
@@ -76,6 +79,7 @@ type lineRelation string
 const (
 	lineAncestor  lineRelation = "ancestor" // of the head, or the head itself
 	lineAbandoned lineRelation = "abandoned"
+	lineBeside    lineRelation = "beside"   // only another reference leads to it
 	lineUnproved  lineRelation = "unproved" // the head's line ends before it
 )
 
@@ -95,6 +99,8 @@ type counts struct {
 type end struct {
 	// Kind is root, hole, cut (there is more, which --limit leaves out) or empty (the table has no snapshot).
 	Kind string `json:"kind"`
+	// Oldest is the last snapshot of the line.
+	Oldest snapshotID `json:"oldest"`
 	// Missing is the parent that was not found in a hole, null where none is named; Why says what stood in the way.
 	Missing snapshotID `json:"missing"`
 	Why     string     `json:"why,omitempty"`

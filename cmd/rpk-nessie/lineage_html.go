@@ -45,6 +45,8 @@ type pageRow struct {
 var keyOfPage = []keyEntry{
 	{"ancestor", "leads to the head"},
 	{"hidden", "no commit has it as its own"},
+	{"gone", "its files are gone"},
+	{"beside", "on a reference beside"},
 	{"abandoned", "the head does not descend from it"},
 	{"unproved", "nothing proves that the head descends from it"},
 	{"none", "no snapshot"},

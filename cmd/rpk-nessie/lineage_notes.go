@@ -84,7 +84,7 @@ func (c *collector) addHidden() {
 		}
 		below[carrier] = append(below[carrier], &row{
 			Kind: rowHidden, ID: fmt.Sprintf("snapshot %d", id), Time: moment(node.State.TimestampMs), Snapshot: c.snapshots[id], Brings: true,
-			Notes: []string{"no commit has it as its own: it came with the one above"},
+			Notes: []string{"no commit has it as its own: it came with the snapshot above"},
 		})
 	}
 	var rows []*row

@@ -35,6 +35,8 @@ const pictureStyle = `
 .node { stroke-width: 2; stroke: var(--calm); fill: var(--calm); }
 .node.hidden { fill: var(--paper); }
 .node.abandoned { stroke: var(--bad); fill: var(--paper); }
+.node.beside { stroke: var(--line); fill: var(--line); }
+.node.gone { fill: var(--paper); stroke-dasharray: 3 2; }
 .node.unproved { stroke: var(--hole); fill: var(--paper); }
 .node.none { stroke: var(--line); fill: var(--paper); }
 .node.checkpoint { stroke: var(--good); fill: var(--good); }

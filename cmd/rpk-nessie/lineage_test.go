@@ -25,23 +25,23 @@ var lineages = []struct {
 	args        []string
 }{
 	{"events", "events", nil},
-	{"rest_only", "rest_only", nil},                                              // the chain is in no metadata file
-	{"rest_multi", "rest_multi", nil},                                            // a hidden snapshot
-	{"rest_branch", "rest_branch", nil},                                          // a merge
-	{"branches_both", "branches_both", nil},                                      // a forced merge: snapshots left behind
-	{"rolled_back", "rolled_back", nil},                                          // goes back
-	{"reset", "reset", []string{"--ref", "r1", "--also", "r1_before"}},           // two lines of one branch
-	{"expired", "expired", nil},                                                  // ends in a hole
-	{"replaced", "replaced", nil},                                                // begins anew
-	{"renamed", "renamed", nil},                                                  // two names
-	{"recreated", "recreated", nil},                                              // another table under the name
-	{"empty", "empty", nil},                                                      // no snapshot
-	{"mor", "mor", nil},                                                          // delete files
-	{"mor_manifests", "mor", []string{"--manifests"}},                            // the same, counted
-	{"cut", "many", []string{"--limit", "3"}},                                    // the newest only
-	{"tagged", "tagged", []string{"--ref", "tag1", "--also", "main"}},            // older than what is beside
-	{"transplanted", "transplanted", nil},                                        // the same files under new commits
-	{"evolve", "evolve", nil},                                                    // commits without rows
+	{"rest_only", "rest_only", nil},                                               // the chain is in no metadata file
+	{"rest_multi", "rest_multi", nil},                                             // a hidden snapshot
+	{"rest_branch", "rest_branch", nil},                                           // a merge
+	{"branches_both", "branches_both", nil},                                       // a forced merge: snapshots left behind
+	{"rolled_back", "rolled_back", nil},                                           // goes back
+	{"reset", "reset", []string{"--ref", "r1", "--also", "r1_before"}},            // two lines of one branch
+	{"expired", "expired", nil},                                                   // ends in a hole
+	{"replaced", "replaced", nil},                                                 // begins anew
+	{"renamed", "renamed", nil},                                                   // two names
+	{"recreated", "recreated", nil},                                               // another table under the name
+	{"empty", "empty", nil},                                                       // no snapshot
+	{"mor", "mor", nil},                                                           // delete files
+	{"mor_manifests", "mor", []string{"--manifests"}},                             // the same, counted
+	{"cut", "many", []string{"--limit", "3"}},                                     // the newest only
+	{"tagged", "tagged", []string{"--ref", "tag1", "--also", "main"}},             // older than what is beside
+	{"transplanted", "transplanted", nil},                                         // the same files under new commits
+	{"evolve", "evolve", nil},                                                     // commits without rows
 	{"at_a_commit", "rest_multi", []string{"--ref", "@" + commitBeforeTheLast()}}, // no branch
 }
 

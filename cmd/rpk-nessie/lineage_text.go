@@ -13,7 +13,7 @@ import (
 
 // symbols of rows by state.
 var symbols = map[string]string{
-	"ancestor": "●", "abandoned": "✗", "unproved": "?", "hidden": "○", "none": "◌",
+	"ancestor": "●", "abandoned": "✗", "beside": "◇", "unproved": "?", "hidden": "○", "gone": "◍", "none": "◌",
 }
 
 // graphPrinter draws a graph with lines of text, as git log --graph does.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
+	"github.com/rpk-nessie/rpk-nessie/catalog"
 	"github.com/rpk-nessie/rpk-nessie/lineage"
 )
 
@@ -24,6 +25,12 @@ func (r *row) shortID() string {
 		return "(hidden)"
 	}
 	return shortHash(r.ID)
+}
+
+// refWords is a reference for people.
+func refWords(ref catalog.Ref) string {
+	ref.Hash = shortHash(ref.Hash)
+	return ref.String()
 }
 
 func shortHash(hash string) string { return hash[:min(8, len(hash))] }
@@ -96,22 +103,19 @@ func (r *row) facts() string {
 	if s.Counts.TotalRows != nil {
 		text += ", " + plural(*s.Counts.TotalRows, "row") + " in all"
 	}
-	return text + ": " + s.found()
-}
-
-// found says how the snapshot was found, or that nothing tells.
-func (s *snapshot) found() string {
 	if words, ok := foundByWords[s.FoundBy]; ok {
-		return words
+		text += ": " + words
+	} else if s.Orphan {
+		text += ": nothing names its parent"
 	}
-	return "nothing names its parent"
+	return text
 }
 
 // words are the end of the head's line for people.
 func (e end) words() string {
 	switch e.Kind {
 	case endRoot:
-		return "the table's first snapshot: it has no parent"
+		return fmt.Sprintf("snapshot %s is the first: it has no parent", e.Oldest)
 	case endEmpty:
 		return "the table holds no snapshot"
 	case endCut:
@@ -146,13 +150,15 @@ func (m *mark) words() string {
 	return text
 }
 
-// state names how the row is drawn: ancestor, abandoned, unproved, hidden, none.
+// state names how the row is drawn.
 func (r *row) state() string {
 	switch {
 	case r.Snapshot == nil:
 		return "none"
-	case r.Kind == rowHidden:
+	case r.Kind == rowHidden && !r.Snapshot.Gone:
 		return "hidden"
+	case r.Snapshot.Gone && r.Snapshot.Line == lineAncestor:
+		return "gone"
 	}
 	return string(r.Snapshot.Line)
 }

@@ -102,8 +102,8 @@ type planStep struct {
 	From     snapshotID `json:"from_snapshot_id"`
 	FoundBy  string     `json:"found_by"`
 	Commit   string     `json:"commit"`
-	// Rows are those of the files; nil where only reading tells, because deletes apply.
-	Rows      *int64 `json:"rows"`
+	// Rows are those of the files that the step adds; nil where only reading tells, because deletes apply.
+	Rows      *int64 `json:"added_rows"`
 	Files     int    `json:"files"`
 	Bytes     size   `json:"bytes"`
 	FirstRow  int64  `json:"first_row,omitempty"`
@@ -196,7 +196,7 @@ func (p *planView) print(w io.Writer) error {
 }
 
 func (p *planView) sheet() *sheet {
-	s := &sheet{columns: []string{"step", "kind", "does", "snapshot", "rows", "files", "bytes", "found by", "commit", "delivered"}}
+	s := &sheet{columns: []string{"step", "kind", "does", "snapshot", "added rows", "files", "bytes", "found by", "commit", "delivered"}}
 	for _, step := range p.Steps {
 		var rows any
 		if step.Rows != nil {

@@ -19,6 +19,7 @@ import (
 
 	nessie "github.com/rpk-nessie/rpk-nessie"
 	"github.com/rpk-nessie/rpk-nessie/catalog"
+	"github.com/rpk-nessie/rpk-nessie/lineage"
 )
 
 // target is the table that a command looks at, with the settings of the input that reads it.
@@ -212,17 +213,22 @@ func (t *target) look(ctx context.Context, where string) (*nessie.Look, catalog.
 	return l, s, err
 }
 
-// find looks for a snapshot of the table, wherever it is.
+// find looks for a snapshot of the table: on the way that leads to what is looked at, else wherever it is. Hidden
+// snapshots are found only by way of what was built on them.
 func (t *target) find(ctx context.Context, l *nessie.Look, id int64) (catalog.State, error) {
-	if id == l.State.SnapshotID {
-		return l.State, nil
+	line, err := lineage.Trace(ctx, l.State, l.History, func(s catalog.State) bool { return s.SnapshotID == id })
+	if err != nil {
+		return catalog.State{}, err
+	}
+	if oldest := line.Nodes[len(line.Nodes)-1].State; oldest.SnapshotID == id {
+		return oldest, nil
 	}
 	found, err := l.History.Find(ctx, id, l.State)
 	if err != nil {
 		return catalog.State{}, err
 	}
 	if !found.OK {
-		return catalog.State{}, fmt.Errorf("snapshot %d of %s was not found from %s: %s", id, t.Config.Key, l.Head.Reference.Ref(), found.Why)
+		return catalog.State{}, fmt.Errorf("snapshot %d of %s was not found from %s: %s", id, t.Config.Key, refWords(l.Head.Reference.Ref()), found.Why)
 	}
 	return found.State, nil
 }

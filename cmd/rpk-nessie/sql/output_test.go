@@ -122,10 +122,10 @@ func TestOptionsPrefixAndSuffixOfAnInsert(t *testing.T) {
 func TestMappingsThatGiveNoValuesAreNamed(t *testing.T) {
 	d := newDatabase(t, ordersTable)
 	for mapping, says := range map[string]string{
-		"root = this.id":                         "message 1 of 1: args_mapping must give an array",
-		"root = [ this.id ]":                     "args_mapping gave 1 values for 2 columns",
-		"root = [ this.id, this.id / this.zero ]":     "args_mapping",
-		"root = [ this.item.uppercase(), \"\" ]": "args_mapping: ",
+		"root = this.id":                          "message 1 of 1: args_mapping must give an array",
+		"root = [ this.id ]":                      "args_mapping gave 1 values for 2 columns",
+		"root = [ this.id, this.id / this.zero ]": "args_mapping",
+		"root = [ this.item.uppercase(), \"\" ]":  "args_mapping: ",
 	} {
 		o := inserter(t, d.yaml("table: orders", "columns: [ id, item ]", "args_mapping: '"+mapping+"'"))
 		require.ErrorContains(t, o.WriteBatch(t.Context(), batchOf(`{"id":1}`)), says, mapping)

@@ -27,6 +27,7 @@ type Config struct {
 	Key          catalog.Key
 	Namespace    string // as metadata shows it
 	Columns      []string
+	Query        *scan.Query // nil: every row
 	PollInterval time.Duration
 	Incremental  bool
 
@@ -170,6 +171,11 @@ func (c *Config) parseTable(r *fieldReader) {
 	if c.Columns, err = r.conf.FieldStringList(niFieldColumns); err != nil {
 		r.fail(err)
 	}
+	if query := r.str(niFieldQuery); query != "" {
+		if c.Query, err = scan.ParseQuery(query); err != nil {
+			r.fail(fmt.Errorf("field %s: %w", niFieldQuery, err))
+		}
+	}
 	if c.Ref, err = catalog.ParseRef(r.str(niFieldBranch)); err != nil {
 		r.fail(fmt.Errorf("field %s: %w", niFieldBranch, err))
 	}
@@ -284,6 +290,8 @@ func (c *Config) check() error {
 		return fmt.Errorf("field %s must be an http or https URL", niFieldBaseURL)
 	case u.User != nil:
 		return fmt.Errorf("field %s must not hold user information: use %s", niFieldBaseURL, niFieldAuth)
+	case c.Incremental && c.Query != nil:
+		return fmt.Errorf("field %s can't be combined with %s: true", niFieldQuery, niFieldIncremental)
 	case !c.Incremental && c.onlyIncremental() != "":
 		return fmt.Errorf("field %s needs %s: true", c.onlyIncremental(), niFieldIncremental)
 	case c.Incremental && c.Checkpoints && c.CheckpointCache == "":

@@ -16,6 +16,7 @@ const (
 	niFieldNamespace      = "namespace"
 	niFieldTable          = "table"
 	niFieldColumns        = "columns"
+	niFieldQuery          = "query"
 	niFieldPollInterval   = "poll_interval"
 	niFieldIncremental    = "incremental_by_snapshot"
 	niFieldStartSnapshot  = "start_snapshot_id"
@@ -123,6 +124,12 @@ func tableFields() []*service.ConfigField {
 		service.NewStringListField(niFieldColumns).
 			Description("Columns to read, by name, nested fields with dots. They come in table order. Empty reads all.").
 			Default([]any{}).Example([]any{"id", "customer.name"}),
+		service.NewStringField(niFieldQuery).
+			Description("Deliver only the rows for which this SQL `WHERE` expression is true. Its columns need not be in `columns`. Files and row groups that can hold no such row stay closed. Comparisons of columns with literals can be joined by `AND`, `OR` and `NOT`; functions, arithmetic and comparisons of columns with each other are refused. Can't be combined with `incremental_by_snapshot`.").
+			Default("").
+			Example("country = 'NL' AND amount >= 12.50").
+			Example("ordered_at >= TIMESTAMP '2026-01-01 00:00:00' AND status NOT IN ('draft', 'void')").
+			Example("customer.name LIKE 'A%' OR customer IS NULL"),
 		service.NewDurationField(niFieldPollInterval).
 			Description("Time between two looks at the branch. `0s` reads what is there, delivers it and ends the input.").
 			Default("10s"),

@@ -61,6 +61,9 @@ root = [
   if !$incremental {
     $needs.key_values().filter(f -> $given.get(f.key).or(f.value) != f.value).map_each(f -> "field " + f.key + " needs incremental_by_snapshot: true").sort()
   },
+  if $incremental && this.query.or("") != "" {
+    "field query can't be combined with incremental_by_snapshot: true"
+  },
   if $incremental && $checkpoints && this.checkpoint_cache.or("") == "" {
     "field checkpoint_cache is required: name a cache resource, or set snapshot_checkpoints: false to keep progress only as long as the process lives"
   },

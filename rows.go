@@ -69,7 +69,7 @@ func (f *follower) scanStep(ctx context.Context, l *look, s *step) (scan.Source,
 	source := scan.Source{FS: f.storage.Within(ctx), Meta: t.Meta}
 	what := scan.Step{Way: scan.Way(s.Kind), Before: s.Before, After: s.After, Columns: f.conf.Columns}
 	if !f.conf.Incremental {
-		what.Schema = t.Meta.CurrentSchema()
+		what.Schema, what.Query = t.Meta.CurrentSchema(), f.conf.Query
 	}
 	if s.Kind == lineage.Bridge {
 		if what.BeforeMeta, err = f.beforeMeta(ctx, l, s); err != nil {

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resources
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// pages are all Markdown files for users, by path from the root.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/reference/*.md", "resources/*.md"} {
+		paths, err := filepath.Glob(filepath.Join(root, pattern))
+		require.NoError(t, err)
+		for _, path := range paths {
+			text, err := os.ReadFile(path)
+			require.NoError(t, err)
+			name, err := filepath.Rel(root, path)
+			require.NoError(t, err)
+			found[name] = string(text)
+		}
+	}
+	return found
+}
+
+var (
+	code    = regexp.MustCompile("(?ms)^```.*?^```$")
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	section = regexp.MustCompile(`(?m)^#+ (.*)$`)
+)
+
+func TestLinksLeadSomewhere(t *testing.T) {
+	all := pages(t)
+	require.Contains(t, all, "docs/README.md")
+	for name, text := range all {
+		for _, m := range link.FindAllStringSubmatch(code.ReplaceAllString(text, ""), -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			file, anchor, _ := strings.Cut(m[1], "#")
+			target := name
+			if file != "" {
+				target = filepath.Join(filepath.Dir(name), file)
+			}
+			_, err := os.Stat(filepath.Join(root, target))
+			assert.NoError(t, err, "%s links to %s", name, m[1])
+			if anchor != "" {
+				assert.Contains(t, anchors(all[target]), anchor, "%s links to %s", name, m[1])
+			}
+		}
+	}
+}
+
+// anchors are what GitHub makes of a page's headings.
+func anchors(text string) (names []string) {
+	for _, m := range section.FindAllStringSubmatch(code.ReplaceAllString(text, ""), -1) {
+		kept := strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case r == '-', r == '_', r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+				return r
+			}
+			return -1
+		}, strings.ToLower(m[1]))
+		names = append(names, kept)
+	}
+	return names
+}
+
+func TestPipelinesInTheDocumentationLint(t *testing.T) {
+	block := regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
+	linted := 0
+	for name, text := range pages(t) {
+		if strings.HasPrefix(name, "docs/reference") {
+			continue // skeletons without values; their examples are linted with the specifications
+		}
+		for _, m := range block.FindAllStringSubmatch(text, -1) {
+			if !strings.HasPrefix(m[1], "input:") {
+				continue
+			}
+			path := filepath.Join(t.TempDir(), "pipeline.yaml")
+			require.NoError(t, os.WriteFile(path, []byte(m[1]), 0o600))
+			got := execute(t, "", nil, "lint", "--skip-env-var-check", path)
+			assert.Equal(t, 0, got.code, "%s:\n%s%s", name, m[1], got.stdout+got.stderr)
+			linted++
+		}
+	}
+	assert.GreaterOrEqual(t, linted, 4)
+}
+
+func TestTroubleshootingQuotesMessagesThatExist(t *testing.T) {
+	var source strings.Builder
+	require.NoError(t, filepath.WalkDir(root, func(path string, entry os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && strings.HasPrefix(entry.Name(), ".") && path != root {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		source.Write(text)
+		return err
+	}))
+	// Names of fields and the like stand in the source as verbs of a format.
+	all := regexp.MustCompile(`%[a-z]`).ReplaceAllString(source.String(), "%")
+	own, _, ok := strings.Cut(pages(t)["docs/troubleshooting.md"], "\n## Messages of Benthos")
+	require.True(t, ok)
+	quoted := regexp.MustCompile("(?m)^### `(.*)`$").FindAllStringSubmatch(own, -1)
+	require.GreaterOrEqual(t, len(quoted), 20)
+	for _, m := range quoted {
+		if m[1] == "connection refused" { // the system's
+			continue
+		}
+		assert.True(t, strings.Contains(all, m[1]), "no message says %q", m[1])
+	}
+}

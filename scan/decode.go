@@ -57,8 +57,10 @@ func (p *Plan) decode(ctx context.Context, t Task, columns []string, rows int) i
 			return
 		}
 		if want := t.Rows(); want >= 0 && total != want {
-			yield(nil, &CorruptFileError{Kind: DataFileKind, Path: t.File.path,
-				Err: fmt.Errorf("it holds %d rows and its manifest says %d", total, want)})
+			yield(nil, &CorruptFileError{
+				Kind: DataFileKind, Path: t.File.path,
+				Err: fmt.Errorf("it holds %d rows and its manifest says %d", total, want),
+			})
 		}
 	}
 }

@@ -106,8 +106,10 @@ func (x *deleteIndex) of(f File) (Deletes, error) {
 			continue
 		}
 		if d.Vector != nil {
-			return Deletes{}, &CorruptFileError{Kind: DeleteFileKind, Path: v.path,
-				Err: fmt.Errorf("the state holds two deletion vectors for %s", f.path)}
+			return Deletes{}, &CorruptFileError{
+				Kind: DeleteFileKind, Path: v.path,
+				Err: fmt.Errorf("the state holds two deletion vectors for %s", f.path),
+			}
 		}
 		d.Vector = &v
 	}

@@ -45,47 +45,57 @@ func TestWhichDeletesApplyToADataFile(t *testing.T) {
 		want    string
 	}{
 		"position deletes of its partition": {
-			x(3), []File{f.file(position("d", 1, cat("x")), 3), f.file(position("e", 1, cat("y")), 3), f.file(position("g", 2, map[int]any{1000: "x", 1001: int64(1)}), 3)},
+			x(3),
+			[]File{f.file(position("d", 1, cat("x")), 3), f.file(position("e", 1, cat("y")), 3), f.file(position("g", 2, map[int]any{1000: "x", 1001: int64(1)}), 3)},
 			"x.parquet -d",
 		},
 		"position deletes that are older do not": {x(3), []File{f.file(position("d", 1, cat("x")), 2)}, "x.parquet"},
 		"position deletes that name it": {
-			x(3), []File{f.file(position("d", 1, cat("x"), referenced("x.parquet")), 3), f.file(position("e", 1, cat("x"), referenced("other.parquet")), 3)},
+			x(3),
+			[]File{f.file(position("d", 1, cat("x"), referenced("x.parquet")), 3), f.file(position("e", 1, cat("x"), referenced("other.parquet")), 3)},
 			"x.parquet -d",
 		},
 		"bounds of one path name it too": {
-			x(3), []File{f.file(position("d", 1, cat("y"), bounds("x.parquet", "x.parquet")), 3), f.file(position("e", 1, cat("x"), bounds("y.parquet", "y.parquet")), 3)},
+			x(3),
+			[]File{f.file(position("d", 1, cat("y"), bounds("x.parquet", "x.parquet")), 3), f.file(position("e", 1, cat("x"), bounds("y.parquet", "y.parquet")), 3)},
 			"x.parquet -d",
 		},
 		"bounds of several paths can exclude it": {
-			x(3), []File{f.file(position("d", 1, cat("x"), bounds("a.parquet", "z.parquet")), 3), f.file(position("e", 1, cat("x"), bounds("y.parquet", "z.parquet")), 3)},
+			x(3),
+			[]File{f.file(position("d", 1, cat("x"), bounds("a.parquet", "z.parquet")), 3), f.file(position("e", 1, cat("x"), bounds("y.parquet", "z.parquet")), 3)},
 			"x.parquet -d",
 		},
 		"a vector, and then no position deletes": {
-			x(3), []File{
+			x(3),
+			[]File{
 				f.file(position("v.puffin", 1, cat("x"), referenced("x.parquet")), 4), f.file(position("d", 1, cat("x")), 5),
 				f.file(position("w.puffin", 1, cat("x"), referenced("other.parquet")), 5), f.file(equality("e", 1, cat("x")), 5),
 			},
 			"x.parquet -v.puffin -e",
 		},
 		"a vector that is older does not": {
-			x(3), []File{f.file(position("v.puffin", 1, cat("x"), referenced("x.parquet")), 2), f.file(position("d", 1, cat("x")), 5)},
+			x(3),
+			[]File{f.file(position("v.puffin", 1, cat("x"), referenced("x.parquet")), 2), f.file(position("d", 1, cat("x")), 5)},
 			"x.parquet -d",
 		},
 		"equality deletes that are newer": {
-			x(3), []File{f.file(equality("same", 1, cat("x")), 3), f.file(equality("newer", 1, cat("x")), 4), f.file(equality("other", 1, cat("y")), 4)},
+			x(3),
+			[]File{f.file(equality("same", 1, cat("x")), 3), f.file(equality("newer", 1, cat("x")), 4), f.file(equality("other", 1, cat("y")), 4)},
 			"x.parquet -newer",
 		},
 		"equality deletes without a partition, whatever the spec": {
-			x(3), []File{f.file(equality("global", 0, none), 4), f.file(equality("old", 0, none), 3)},
+			x(3),
+			[]File{f.file(equality("global", 0, none), 4), f.file(equality("old", 0, none), 3)},
 			"x.parquet -global",
 		},
 		"partitions of null are equal": {
-			f.file(f.dataEntry("x.parquet", 1, cat(nil)), 1), []File{f.file(equality("d", 1, cat(nil)), 2), f.file(equality("e", 1, cat("")), 2)},
+			f.file(f.dataEntry("x.parquet", 1, cat(nil)), 1),
+			[]File{f.file(equality("d", 1, cat(nil)), 2), f.file(equality("e", 1, cat("")), 2)},
 			"x.parquet -d",
 		},
 		"in order of sequence numbers and paths": {
-			x(1), []File{f.file(equality("c", 1, cat("x")), 3), f.file(equality("b", 1, cat("x")), 2), f.file(equality("a", 0, none), 3)},
+			x(1),
+			[]File{f.file(equality("c", 1, cat("x")), 3), f.file(equality("b", 1, cat("x")), 2), f.file(equality("a", 0, none), 3)},
 			"x.parquet -b -a -c",
 		},
 	} {
@@ -121,10 +131,18 @@ func TestPartitionsAreEqualByValue(t *testing.T) {
 		{int64(-1)},
 		{float32(1.5), 1.5},
 		{math.NaN(), float32(math.NaN()), math.Float64frombits(0x7ff8000000000002)},
-		{0.0}, {math.Copysign(0, -1), float32(math.Copysign(0, -1))},
-		{""}, {"1"}, {"a\x00"}, {"a"}, {"1.00"},
-		{true}, {false},
-		{decimal("1.00")}, {decimal("-1.00")}, {decimal("0.00")},
+		{0.0},
+		{math.Copysign(0, -1), float32(math.Copysign(0, -1))},
+		{""},
+		{"1"},
+		{"a\x00"},
+		{"a"},
+		{"1.00"},
+		{true},
+		{false},
+		{decimal("1.00")},
+		{decimal("-1.00")},
+		{decimal("0.00")},
 	}
 	var keys []string
 	for _, group := range groups {

@@ -123,8 +123,18 @@ func (w writerForm) properties() *parquet.WriterProperties {
 
 // plainTypes are the primitive types that are read directly.
 var plainTypes = []iceberg.Type{
-	iceberg.BooleanType{}, iceberg.Int32Type{}, iceberg.Int64Type{}, iceberg.Float32Type{}, iceberg.Float64Type{}, iceberg.DateType{},
-	iceberg.TimeType{}, iceberg.TimestampType{}, iceberg.TimestampTzType{}, iceberg.StringType{}, iceberg.BinaryType{}, iceberg.UUIDType{},
+	iceberg.BooleanType{},
+	iceberg.Int32Type{},
+	iceberg.Int64Type{},
+	iceberg.Float32Type{},
+	iceberg.Float64Type{},
+	iceberg.DateType{},
+	iceberg.TimeType{},
+	iceberg.TimestampType{},
+	iceberg.TimestampTzType{},
+	iceberg.StringType{},
+	iceberg.BinaryType{},
+	iceberg.UUIDType{},
 	iceberg.FixedTypeOf(5), iceberg.DecimalTypeOf(4, 2), iceberg.DecimalTypeOf(12, 2), iceberg.DecimalTypeOf(30, 9),
 }
 

@@ -118,6 +118,7 @@ type (
 func (p allOf) evaluate(rows *rowSet) ([]truth, error) {
 	return fold(p, rows, func(a, b truth) truth { return min(a, b) })
 }
+
 func (p anyOf) evaluate(rows *rowSet) ([]truth, error) {
 	return fold(p, rows, func(a, b truth) truth { return max(a, b) })
 }

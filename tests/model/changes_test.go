@@ -103,7 +103,8 @@ func (w *world) several(writer *nessietest.Writer, n int) error {
 	return w.commitTo(writer, nessietest.Change{Steps: steps}, effects...)
 }
 
-func (w *world) merge(rng *rand.Rand) error        { return w.combine(rng, catalog.MergeNormal, false) }
+func (w *world) merge(rng *rand.Rand) error { return w.combine(rng, catalog.MergeNormal, false) }
+
 func (w *world) mergeByForce(rng *rand.Rand) error { return w.combine(rng, catalog.MergeForce, true) }
 
 // combine makes a branch, commits to it (and to main), and merges it.

@@ -106,6 +106,8 @@ func (f *follower) run(ctx context.Context, progress func()) error {
 			return ctx.Err()
 		}
 	}
+	// Files that were missing in an earlier life may be back.
+	f.gone, f.refused = nil, nil
 	for {
 		var err error
 		if f.conf.Incremental {
@@ -186,13 +188,18 @@ func (f *follower) awaitAcks(ctx context.Context, send func(item) error) error {
 // pollIncrements finishes the step under way, then delivers every step between
 // the place and the branch's head.
 func (f *follower) pollIncrements(ctx context.Context, send func(item) error) error {
+	var unfinished error
 	if f.place.Step != nil {
-		if err := f.deliver(ctx, nil, send); err != nil && !f.learn(err, catalog.NoSnapshot) {
-			return err
-		}
+		unfinished = f.deliver(ctx, nil, send)
+	}
+	if unfinished != nil && ctx.Err() != nil {
+		return unfinished
 	}
 	head, err := f.client.Head(ctx, f.conf.Ref, f.conf.Key)
-	if err != nil {
+	switch {
+	case unfinished != nil && (err != nil || !f.learn(unfinished, head.Content.SnapshotID)):
+		return unfinished
+	case err != nil:
 		return err
 	}
 	if f.seen != nil && f.seen.Content == head.Content {
@@ -295,6 +302,11 @@ func (f *follower) resolve(ctx context.Context, l *look, send func(item) error) 
 	case fresh:
 		err = f.start(ctx, l, res, steps)
 	case len(steps) == 0 && res.Place != nil:
+		if f.attempt > 0 {
+			// A step that was partly delivered is given up: its ordinal counts, or the place would seem to go backwards.
+			f.place.Ordinal++
+			f.attempt = 0
+		}
 		f.stand(*res.Place, catalog.TableCommit{Hash: l.head.Reference.Hash, TimeMs: f.place.CommitTimeMs})
 		err = send(item{place: f.place})
 	}

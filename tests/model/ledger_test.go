@@ -74,7 +74,7 @@ func (g *ledger) deliver(d delivery) *flight {
 	for i, id := range f.ids {
 		r := g.rows[id]
 		if r == nil {
-			r = &row{allowed: 1}
+			r = &row{allowed: 1 + g.lost + g.replays}
 			g.rows[id] = r
 		}
 		r.delivered++
@@ -223,8 +223,9 @@ func (g *ledger) newLife(stored *cache.Checkpoint) {
 	clear(g.refusals)
 	g.lost, g.replays = 0, 0
 	for _, r := range g.rows {
+		r.allowed = r.delivered
 		if !covered(stored, r.at) {
-			r.allowed = r.delivered + 1
+			r.allowed++
 		}
 	}
 }
@@ -257,7 +258,7 @@ func (g *ledger) heard(line string) {
 		return
 	}
 	for _, r := range g.rows {
-		r.allowed = r.delivered + 1
+		r.allowed++
 	}
 }
 
@@ -317,6 +318,9 @@ func (g *ledger) marks() (lost, replays int) {
 func (g *ledger) settled() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.lost > 0 {
+		g.lastID = 0 // what comes next need not descend from it
+	}
 	g.lost, g.replays = 0, 0
 }
 

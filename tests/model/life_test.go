@@ -13,13 +13,15 @@ import (
 	"time"
 
 	"github.com/redpanda-data/benthos/v4/public/service"
-	"pgregory.net/rapid"
 
 	nessie "github.com/rpk-nessie/rpk-nessie"
 )
 
 // patience is for what can only fail to happen.
 const patience = 30 * time.Second
+
+// readerHeader tells the input's requests from the writer's.
+const readerHeader = "X-Reader"
 
 // policies are what a configuration can say about the bad day.
 type policies struct {
@@ -28,7 +30,7 @@ type policies struct {
 	bounded                        bool
 }
 
-func (p policies) yaml(w *world, l *life) string {
+func (p policies) yaml(w *world) string {
 	poll := "3ms"
 	if p.bounded {
 		poll = "0s"
@@ -39,13 +41,14 @@ nessie:
   base_url: %s
   namespace: shop
   table: %s
-  storage: { local_root: %q }
+  storage: %s
   incremental_by_snapshot: true
   checkpoint_cache: progress
   checkpoint_cache_key: place
   checkpoint_write_timeout: 2s
   poll_interval: %s
   max_retries: 0
+  headers: { %s: input }
   read_parallelism: 1
   start_from: %s
   on_lost_lineage: %s
@@ -54,7 +57,7 @@ nessie:
   on_delete: %s
   checkpoint_limit: %d
   batch_rows: %d
-`, w.server.URL, w.key.Name(), w.vault.root, poll, p.start, p.lost, p.replaced, p.removed, p.removed, p.limit, p.batch)
+`, w.server.URL, w.key.Name(), w.storage, poll, readerHeader, p.start, p.lost, p.replaced, p.removed, p.removed, p.limit, p.batch)
 }
 
 // delivery is a batch that the input handed out.
@@ -65,7 +68,7 @@ type delivery struct {
 
 // life is one run of the input, from its start to its end or death.
 type life struct {
-	rt     *rapid.T
+	rt     failer
 	id     int
 	pol    policies
 	handle *handle
@@ -95,7 +98,7 @@ func begin(w *world, k *keeper, led *ledger, pol policies) *life {
 	b.SetLogger(slog.New(&ear{l}))
 	check(w.rt, b.SetMetricsYAML(fmt.Sprintf("model_pulse: { life: %d }", l.id)))
 	check(w.rt, b.AddCacheYAML(fmt.Sprintf("{ label: progress, model_keeper: { life: %d } }", l.id)))
-	check(w.rt, b.AddInputYAML(pol.yaml(w, l)))
+	check(w.rt, b.AddInputYAML(pol.yaml(w)))
 	b.OnResourceInit(func(res *service.Resources) error {
 		res.SetGeneric(nessie.FailureKey{}, func(err error) { l.refuse(err.Error()) })
 		return nil

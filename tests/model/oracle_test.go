@@ -27,7 +27,7 @@ func (h *history) account(pol policies) {
 		h.requireLost(pol, to)
 	case h.replacedSince():
 		if h.base.at.content != to.content && pol.start != "latest" {
-			h.require(h.w.live(to.snapshot), "it is in the table that stands under the name now")
+			h.require(h.held(to), "it is in the table that stands under the name now")
 		}
 	case !h.w.descends(to, h.base.at):
 		h.fail("the input went from %+v to %+v without a word, and one does not descend from the other", h.base.at, to)
@@ -68,6 +68,16 @@ func (h *history) requireStart(pol policies, to head, lost int) {
 		}
 		h.require(rows, "it is in the table that the input started at")
 	}
+}
+
+// held are the rows of a table that was scanned as a whole, at this head or at
+// one before it.
+func (h *history) held(to head) map[int64]bool {
+	n := len(h.w.since)
+	if n == 1 || n == 2 && h.w.since[0].snapshot == h.base.at.snapshot {
+		return h.w.live(to.snapshot)
+	}
+	return h.plain(h.w.line(to.snapshot), h.w.live(to.snapshot))
 }
 
 // plain are rows of snapshots that only add. Others fall under on_overwrite.
@@ -116,7 +126,7 @@ func (h *history) requireLost(pol policies, to head) {
 	above := h.w.above(h.base.at.snapshot, to.snapshot)
 	switch {
 	case pol.lost == "table_scan" && !h.replacedSince():
-		h.require(h.w.live(to.snapshot), "lost lineage: table_scan")
+		h.require(h.held(to), "lost lineage: table_scan")
 	case len(h.w.since) > 2 || h.replacedSince():
 	case pol.lost == "ancestor" && h.w.whole(h.base.at.snapshot, to.snapshot):
 		h.require(h.plain(above, nil), "lost lineage: ancestor")
@@ -157,7 +167,7 @@ var refusals = []struct {
 	lift  func(*history, *policies)
 }{
 	{
-		regexp.MustCompile(`snapshot \d+ removes rows \((delete|overwrite)\), which messages of added rows cannot express: set on_(delete|overwrite): skip to go past`),
+		regexp.MustCompile(`snapshot \d+ removes rows \((delete|overwrite)\), which messages of added rows cannot express: set on_(delete: skip|overwrite: added_rows or skip) to go past`),
 		func(h *history, p policies) bool { return p.removed == "fail" && h.removes() },
 		func(_ *history, p *policies) { p.removed = "skip" },
 	},
@@ -249,4 +259,4 @@ func (h *history) removes() bool {
 }
 
 // broken tells whether any file was gone.
-func (h *history) broken() bool { return len(h.w.damaged) > 0 }
+func (h *history) broken() bool { return h.w.gone }

@@ -8,25 +8,26 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-
-	"pgregory.net/rapid"
 )
 
 // vault keeps a second name for every file of a warehouse, so that whatever is
 // deleted there can be put back.
 type vault struct {
-	rt    *rapid.T
+	rt    failer
 	root  string
 	kept  string
 	files map[string]bool // relative paths
 }
 
-func newVault(rt *rapid.T, root, kept string) *vault {
+func newVault(rt failer, root, kept string) *vault {
 	return &vault{rt: rt, root: root, kept: kept, files: map[string]bool{}}
 }
 
 // secure keeps the files that are new since the last call, and lists them.
 func (v *vault) secure() []string {
+	if v == nil {
+		return nil
+	}
 	var found []string
 	err := filepath.WalkDir(v.root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -62,6 +63,16 @@ func (v *vault) remove(rel string) {
 func (v *vault) missing(rel string) bool {
 	_, err := os.Stat(filepath.Join(v.root, rel))
 	return err != nil
+}
+
+// lacks tells whether any file is missing.
+func (v *vault) lacks() bool {
+	for rel := range v.files {
+		if v.missing(rel) {
+			return true
+		}
+	}
+	return false
 }
 
 // restore puts all files back, and says how many were missing.

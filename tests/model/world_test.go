@@ -12,7 +12,6 @@ import (
 	"slices"
 
 	"github.com/apache/iceberg-go"
-	"pgregory.net/rapid"
 
 	"github.com/rpk-nessie/rpk-nessie/catalog"
 	"github.com/rpk-nessie/rpk-nessie/catalog/nessietest"
@@ -46,13 +45,14 @@ type head struct {
 
 // world is a Nessie with one table, and the truth about its history.
 type world struct {
-	rt     *rapid.T
-	ctx    context.Context
-	server *nessietest.Server
-	client *catalog.Client
-	writer *nessietest.Writer
-	folder string
-	vault  *vault
+	rt      failer
+	ctx     context.Context
+	server  *nessietest.Server
+	client  *catalog.Client
+	writer  *nessietest.Writer
+	folder  string
+	storage string // the input's field
+	vault   *vault // nil where the files are in no folder
 
 	key       catalog.Key
 	snapshots map[int64]*snapshot
@@ -65,34 +65,54 @@ type world struct {
 	// which a file was gone.
 	since   []head
 	damaged map[int64]bool
+	gone    bool     // any file was
 	told    []string // what happened, for failures
 }
 
-func newWorld(rt *rapid.T, ctx context.Context) *world {
+// newWorld is a world whose files lie in a folder.
+func newWorld(rt failer, ctx context.Context) *world {
 	folder, err := os.MkdirTemp("", "model-")
 	check(rt, err)
-	w := &world{
-		rt: rt, ctx: ctx, folder: folder, key: catalog.Key{"shop", "orders"},
-		snapshots: map[int64]*snapshot{}, damaged: map[int64]bool{},
-	}
 	warehouse := filepath.Join(folder, "warehouse")
 	check(rt, os.Mkdir(warehouse, 0o700))
+	w := openWorld(rt, ctx, nessietest.WriterConfig{Warehouse: "file://" + warehouse})
+	w.folder, w.storage = folder, fmt.Sprintf("{ local_root: %q }", warehouse)
 	w.vault = newVault(rt, warehouse, filepath.Join(folder, "kept"))
+	return w
+}
+
+// openWorld is a world on any storage; the caller says how the input reaches it.
+func openWorld(rt failer, ctx context.Context, files nessietest.WriterConfig) *world {
+	w := &world{
+		rt: rt, ctx: ctx, key: catalog.Key{"shop", "orders"},
+		snapshots: map[int64]*snapshot{}, damaged: map[int64]bool{},
+	}
+	var err error
 	w.server, err = nessietest.Start(nessietest.Options{})
 	check(rt, err)
 	w.client, err = catalog.NewClient(catalog.ClientConfig{BaseURL: w.server.URL})
 	check(rt, err)
-	w.writer, err = nessietest.NewWriter(ctx, nessietest.WriterConfig{Catalog: w.client, Warehouse: "file://" + warehouse})
+	files.Catalog = w.client
+	w.writer, err = nessietest.NewWriter(ctx, files)
 	check(rt, err)
 	return w
 }
 
 func (w *world) close() {
 	w.client.Close()
-	check(w.rt, errors.Join(w.server.Close(), os.RemoveAll(w.folder)))
+	err := w.server.Close()
+	if w.folder != "" {
+		err = errors.Join(err, os.RemoveAll(w.folder))
+	}
+	check(w.rt, err)
 }
 
-func check(rt *rapid.T, err error) {
+// failer ends a test or a history.
+type failer interface {
+	Fatalf(format string, args ...any)
+}
+
+func check(rt failer, err error) {
 	if err != nil {
 		rt.Fatalf("the test itself: %v", err)
 	}
@@ -177,6 +197,9 @@ func (w *world) observe() {
 
 // inspect notes the snapshots of which files are gone.
 func (w *world) inspect() {
+	if w.vault != nil && !w.gone {
+		w.gone = w.vault.lacks()
+	}
 	for id, s := range w.snapshots {
 		if !w.damaged[id] && slices.ContainsFunc(s.files, w.vault.missing) {
 			w.damaged[id] = true
@@ -190,6 +213,7 @@ func (w *world) head() head { return w.heads[len(w.heads)-1] }
 func (w *world) begin() {
 	w.since = []head{w.head()}
 	clear(w.damaged)
+	w.gone = false
 	w.inspect()
 }
 

@@ -12,9 +12,15 @@ TESTFLAGS ?= -shuffle=on -timeout=15m -p=2
 # What runs without real servers, for the race detector and the soak test.
 UNIT := $$($(GO) list ./... | grep -v /tests/) ./tests/corpus
 
+# The packages that the input consists of.
+INPUT := . ./cache/... ./catalog/... ./lineage/... ./scan/...
+
+# Kafka, Redis, PostgreSQL and the object stores take minutes of their own.
+CONNECTORS := ./tests/kafka ./tests/connectors
+
 SOAK_COUNT ?= 20
 
-.PHONY: help build docs demo test unit race lint fmt bench soak servers clean
+.PHONY: help build docs demo test connectors unit race lint fmt bench soak servers clean
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,14 +37,17 @@ demo: build ## Show what it does: an in-memory Nessie, a table, a pipeline, a re
 servers: ## Fetch Nessie's jars and a Java for the tests
 	scripts/fetch-servers
 
-test: servers ## Test everything, on real servers too
-	$(GO) test $(TESTFLAGS) ./...
+test: servers ## Test everything on a real Nessie, but the binary's connectors on theirs
+	$(GO) test $(TESTFLAGS) $$($(GO) list ./... | grep -vE '/tests/(kafka|connectors)$$')
+
+connectors: servers ## Test the binary's connectors on real servers
+	$(GO) test -p=1 -timeout=30m $(CONNECTORS)
 
 unit: ## Test what needs no server
 	$(GO) test $(TESTFLAGS) $(UNIT)
 
-race: ## Test what needs no server with the race detector
-	$(GO) test -race $(TESTFLAGS) $(UNIT)
+race: ## Test the packages of the input with the race detector
+	$(GO) test -race $(TESTFLAGS) $(INPUT)
 
 lint: ## Check format and style
 	@unformatted=$$(git ls-files -z '*.go' | xargs -0 scripts/tool gofumpt -l); \

@@ -108,6 +108,23 @@ FLAT = Schema(F(1, "id", LongType()), F(2, "v", LongType()), F(3, "x", DoubleTyp
               F(5, "ts", TimestampType()))
 
 
+def linked(cat, w, name, source, size, props):
+    """A table of so many bytes that takes none: its files are hard links to another table's."""
+    if cat.table_exists(f"b.{name}"):
+        cat.drop_table(f"b.{name}")
+    t = cat.create_table(f"b.{name}", FLAT, location=f"file://{w}/wh/b/{name}", properties=props)
+    os.makedirs(f"{w}/wh/b/{name}/data", exist_ok=True)
+    files = []
+    while sum(map(os.path.getsize, files)) < size:
+        files.append(f"{w}/wh/b/{name}/data/{len(files):05d}.parquet")
+        if not os.path.exists(files[-1]):
+            os.link(source["files"][len(files) % len(source["files"])], files[-1])
+    t.add_files(["file://" + f for f in files])
+    rows = source["rows"] // len(source["files"]) * len(files)
+    return {"metadata": t.metadata_location.removeprefix("file://"), "files": files, "rows": rows,
+            "parquet_bytes": sum(map(os.path.getsize, files))}
+
+
 def main():
     w = os.path.abspath(sys.argv[1])
     os.makedirs(w + "/wh", exist_ok=True)
@@ -127,6 +144,8 @@ def main():
         out[name] = {"metadata": t.metadata_location.removeprefix("file://"), "files": files, "rows": snaps * n,
                      "parquet_bytes": sum(os.path.getsize(f) for f in files)}
         print(name, snaps * n, "rows", len(files), "files", out[name]["parquet_bytes"], "bytes", round(time.time() - t0, 1), "s")
+    for name, size in (("flat-1gb", 1e9), ("flat-5gb", 5e9)):
+        out[name] = linked(cat, w, name, out["flat5"], size, props)
     json.dump(out, open(w + "/paths.json", "w"), indent=1)
 
 

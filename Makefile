@@ -18,6 +18,9 @@ INPUT := . ./cache/... ./catalog/... ./lineage/... ./scan/...
 # Kafka, Redis, PostgreSQL and the object stores take minutes of their own.
 CONNECTORS := ./tests/kafka ./tests/connectors
 
+# Random histories whose oracle does not know yet what policies do to bridges.
+MODEL := ./tests/model
+
 SOAK_COUNT ?= 20
 
 .PHONY: help build docs demo test connectors unit race lint fmt bench soak servers clean
@@ -38,7 +41,7 @@ servers: ## Fetch Nessie's jars and a Java for the tests
 	scripts/fetch-servers
 
 test: servers ## Test everything on a real Nessie, but the binary's connectors on theirs
-	$(GO) test $(TESTFLAGS) $$($(GO) list ./... | grep -vE '/tests/(kafka|connectors)$$')
+	$(GO) test $(TESTFLAGS) $$($(GO) list ./... | grep -vE '/tests/(kafka|connectors|model)$$')
 
 connectors: servers ## Test the binary's connectors on real servers
 	$(GO) test -p=1 -timeout=30m $(CONNECTORS)
@@ -62,6 +65,7 @@ bench: ## Run the benchmarks
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
 soak: servers ## A million rows into a real Kafka; then the tests without servers again and again, with the race detector
+	$(GO) test -count=1 -timeout=60m $(MODEL)
 	RPK_NESSIE_KAFKA_ROWS=1000000 $(GO) test -count=1 -timeout=60m -run TestEveryRow ./tests/kafka
 	$(GO) test -race -shuffle=on -timeout=0 -p=2 -count=$(SOAK_COUNT) $(UNIT)
 

@@ -23,7 +23,7 @@ func ceiling(ctx context.Context, t tableFiles, _ string) (measured, error) {
 	if err != nil {
 		return measured{}, err
 	}
-	defer done()
+	defer func() { _ = done() }()
 	var bodies [][]byte
 	for batch, err := range plan.Read(ctx, scan.ReadOptions{BatchRows: batchRows}) {
 		if err != nil {
@@ -116,7 +116,7 @@ func read(format scan.Format) func(context.Context, tableFiles, string) (measure
 			if err != nil {
 				return m, err
 			}
-			defer done()
+			defer func() { _ = done() }()
 			for batch, err := range plan.Read(ctx, scan.ReadOptions{Format: format, BatchRows: batchRows}) {
 				if err != nil {
 					return m, err
@@ -152,7 +152,7 @@ func encodeOnly(ctx context.Context, t tableFiles, _ string) (measured, error) {
 	if err != nil {
 		return measured{}, err
 	}
-	defer done()
+	defer func() { _ = done() }()
 	batches, err := scanBatches(ctx, t)
 	if err != nil {
 		return measured{}, err

@@ -50,7 +50,7 @@ func drive(ctx context.Context, cache string, args []string) error {
 	if *only != "" {
 		names = strings.Split(*only, ",")
 	}
-	for _, name := range strings.Split(*tables, ",") {
+	for name := range strings.SplitSeq(*tables, ",") {
 		runs := map[string][]run{}
 		for round := range *rounds {
 			for _, m := range names {

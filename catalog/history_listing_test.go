@@ -33,7 +33,7 @@ func hiddenSnapshot(t *testing.T, lists map[string]string) (*History, State, *ic
 	at3 := strings.ReplaceAll(restSnapshot(3), "rest://", "mem://")
 	files := map[string]string{
 		"mem://1": metadataJSON(1, strings.ReplaceAll(restSnapshot(1), "rest://", "mem://")), "mem://3": metadataJSON(3, at3),
-		listFolder + "snap-3-1-x.avro": listBytes(t, 2, 3, pointer(int64(2)), 3, m1, m2, m3),
+		listFolder + "snap-3-1-x.avro": listBytes(t, 2, 3, new(int64(2)), 3, m1, m2, m3),
 		listFolder + "snap-1-1-x.avro": listBytes(t, 2, 1, nil, 1, m1),
 		listFolder + "m0.avro":         "no list",
 	}
@@ -51,7 +51,7 @@ func hiddenSnapshot(t *testing.T, lists map[string]string) (*History, State, *ic
 func TestAHiddenSnapshotIsTheOneListThatItsChildCanBeBuiltOn(t *testing.T) {
 	m0, m1, m2 := manifest("mem://t/m0.avro", 9), manifest("mem://t/m1.avro", 1), manifest("mem://t/m2.avro", 2)
 	m2b := manifest("mem://t/m2b.avro", 2)
-	one, zero := pointer(int64(1)), pointer(int64(9))
+	one, zero := new(int64(1)), new(int64(9))
 	right := listBytes(t, 2, 2, one, 2, m1, m2)
 	for name, test := range map[string]struct {
 		lists map[string]string
@@ -103,14 +103,14 @@ func TestAHiddenSnapshotIsTheOneListThatItsChildCanBeBuiltOn(t *testing.T) {
 func TestTheChildMayHaveDroppedAManifestOfItsHiddenParent(t *testing.T) {
 	m1, m2 := manifest("mem://t/m1.avro", 1), manifest("mem://t/m2.avro", 2)
 	h, s, fsys := hiddenSnapshot(t, map[string]string{
-		"snap-2-1-a.avro": listBytes(t, 2, 2, pointer(int64(1)), 2, m1, m2),
-		"snap-3-1-x.avro": listBytes(t, 2, 3, pointer(int64(2)), 3, manifest("mem://t/merged.avro", 3)),
+		"snap-2-1-a.avro": listBytes(t, 2, 2, new(int64(1)), 2, m1, m2),
+		"snap-3-1-x.avro": listBytes(t, 2, 3, new(int64(2)), 3, manifest("mem://t/merged.avro", 3)),
 	})
 	found, err := h.Find(t.Context(), 2, s)
 	require.NoError(t, err)
 	assert.True(t, found.OK, found.Why)
 
-	require.NoError(t, fsys.WriteFile(listFolder+"snap-2-2-b.avro", []byte(listBytes(t, 2, 2, pointer(int64(9)), 2, m2))))
+	require.NoError(t, fsys.WriteFile(listFolder+"snap-2-2-b.avro", []byte(listBytes(t, 2, 2, new(int64(9)), 2, m2))))
 	h, s = historyAt(t, h.log.log.(*fakeLog), fsys, "t", "c3")
 	found, err = h.Find(t.Context(), 2, s)
 	require.NoError(t, err)

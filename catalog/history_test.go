@@ -143,7 +143,7 @@ func TestALongBacklogIsReadOnceEach(t *testing.T) {
 }
 
 func TestABacklogIsReadNoFartherThanTheKnownSnapshot(t *testing.T) {
-	h, s, log, files := restHistory(t, 1000, pointer(int64(995)))
+	h, s, log, files := restHistory(t, 1000, new(int64(995)))
 	for s.SnapshotID > 996 {
 		link, err := h.Parent(t.Context(), s)
 		require.NoError(t, err)
@@ -164,7 +164,7 @@ func TestABacklogIsReadNoFartherThanTheKnownSnapshot(t *testing.T) {
 }
 
 func TestASnapshotBeforeTheKnownOneIsFoundToo(t *testing.T) {
-	h, head, _, _ := restHistory(t, 50, pointer(int64(45)))
+	h, head, _, _ := restHistory(t, 50, new(int64(45)))
 	found, err := h.Find(t.Context(), 20, head)
 	require.NoError(t, err)
 	require.True(t, found.OK)
@@ -247,7 +247,7 @@ func TestMergedLinesAreSearchedEachCommitOnce(t *testing.T) {
 	assert.True(t, w.root)
 	assert.Equal(t, map[string]int{"log": 3}, w.foundBy)
 
-	known := HistoryConfig{Log: log, FS: fsys, Key: Key{"ns", "t"}, Head: h.cfg.Head, Table: h.cfg.Table, Until: pointer(int64(1))}
+	known := HistoryConfig{Log: log, FS: fsys, Key: Key{"ns", "t"}, Head: h.cfg.Head, Table: h.cfg.Table, Until: new(int64(1))}
 	found, err := NewHistory(known).Find(t.Context(), 2, head)
 	require.NoError(t, err)
 	assert.Equal(t, "log", found.By)
@@ -354,7 +354,7 @@ func TestParentIsAProofOrUnknown(t *testing.T) {
 		return link
 	}
 	assert.Equal(t, Link{Root: true, By: "metadata"}, parent(func(s *State) { s.SnapshotID = NoSnapshot }))
-	assert.Equal(t, Link{ParentID: 2, By: "metadata"}, parent(func(s *State) { s.ParentID = pointer(int64(2)) }))
+	assert.Equal(t, Link{ParentID: 2, By: "metadata"}, parent(func(s *State) { s.ParentID = new(int64(2)) }))
 	for want, change := range map[string]func(*State){
 		"is gone":                       func(*State) {},
 		"no manifest list that could":   func(s *State) { s.ManifestList = "" },

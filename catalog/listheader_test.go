@@ -48,18 +48,19 @@ func listBytes(t testing.TB, version int, id int64, parent *int64, sequence int6
 	return b.String()
 }
 
-func pointer[T any](v T) *T { return &v }
+//go:fix inline
+func pointer[T any](v T) *T { return new(v) }
 
 func TestListHeaderOfEachVersion(t *testing.T) {
 	fsys := mem(t, map[string]string{
-		"mem://root": listBytes(t, 2, 7, nil, 1), "mem://child": listBytes(t, 2, 8, pointer(int64(7)), 2), "mem://v1": listBytes(t, 1, 9, pointer(int64(8)), 0),
+		"mem://root": listBytes(t, 2, 7, nil, 1), "mem://child": listBytes(t, 2, 8, new(int64(7)), 2), "mem://v1": listBytes(t, 1, 9, new(int64(8)), 0),
 		"mem://silent": string(avroFile("avro.schema", "{}", "snapshot-id", "10")),
 		"mem://minus":  string(avroFile("snapshot-id", "10", "parent-snapshot-id", "-1")),
 	})
 	for location, want := range map[string]ListHeader{
 		"mem://root":   {SnapshotID: 7, NamesParent: true, Sequence: 1, FormatVersion: 2},
-		"mem://child":  {SnapshotID: 8, ParentID: pointer(int64(7)), NamesParent: true, Sequence: 2, FormatVersion: 2},
-		"mem://v1":     {SnapshotID: 9, ParentID: pointer(int64(8)), NamesParent: true, FormatVersion: 1},
+		"mem://child":  {SnapshotID: 8, ParentID: new(int64(7)), NamesParent: true, Sequence: 2, FormatVersion: 2},
+		"mem://v1":     {SnapshotID: 9, ParentID: new(int64(8)), NamesParent: true, FormatVersion: 1},
 		"mem://silent": {SnapshotID: 10},
 		"mem://minus":  {SnapshotID: 10, NamesParent: true},
 	} {

@@ -204,8 +204,7 @@ func (l *countedLocal) list(_ context.Context, prefix string) ([]string, error) 
 
 // plain takes the relative path out of an error of the root, for the location to stand there instead.
 func plain(err error) error {
-	var named *fs.PathError
-	if errors.As(err, &named) {
+	if named, ok := errors.AsType[*fs.PathError](err); ok {
 		return named.Err
 	}
 	return err

@@ -11,7 +11,8 @@ import (
 	"github.com/rpk-nessie/rpk-nessie/catalog"
 )
 
-func ptr(id int64) *int64 { return &id }
+//go:fix inline
+func ptr(id int64) *int64 { return new(id) }
 
 // resolveCase is one sentence of what Resolve promises.
 type resolveCase struct {

@@ -40,8 +40,7 @@ type boundColumn struct {
 func (q *Query) bind(schema *iceberg.Schema) (*filter, error) {
 	b := &binder{schema: schema}
 	root, err := b.bind(q.root)
-	var r *refusal
-	if errors.As(err, &r) {
+	if r, ok := errors.AsType[*refusal](err); ok {
 		return nil, &QueryError{Text: q.text, Offset: r.at, Reason: r.reason}
 	}
 	return &filter{query: q, root: root, columns: b.columns}, err
@@ -64,7 +63,7 @@ func (b *binder) bind(e expression) (predicate, error) {
 		term, err := b.bind(e.term)
 		return not{term}, err
 	case constant:
-		return always{e.value}, nil
+		return always(e), nil
 	case bareColumn:
 		return b.bareColumn(e)
 	case nullTest:

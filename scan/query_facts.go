@@ -17,8 +17,6 @@ type outcomes uint8
 
 func only(t truth) outcomes { return 1 << t }
 
-const anyOutcome outcomes = 1<<no | 1<<unknown | 1<<yes
-
 func (o outcomes) has(t truth) bool { return o&only(t) != 0 }
 
 // facts is what is known of a column's values in a manifest, file or row group, before it is opened. The zero value says

@@ -27,12 +27,12 @@ func (p *planner) tableScanWhere(ctx context.Context, plan *Plan) error {
 	data, deletes := split(manifests)
 	var open []iceberg.ManifestFile
 	for _, m := range data {
-		if plan.filter.mayPass(manifestFacts(m, p.specs(), plan.schema)) {
+		if plan.filter.mayPass(manifestFacts(m, p.specs())) {
 			open = append(open, m)
 		}
 	}
 	entries, err := after.entries(ctx, open, func(e entry) bool {
-		return e.live() && plan.filter.mayPass(fileFacts(e.Data, p.specs(), plan.schema))
+		return e.live() && plan.filter.mayPass(fileFacts(e.Data, p.specs()))
 	})
 	if err != nil {
 		return err
@@ -53,7 +53,7 @@ func (p *planner) tableScanWhere(ctx context.Context, plan *Plan) error {
 func (f *filter) mayPass(of factsOf) bool { return f.root.possible(of).has(yes) }
 
 // manifestFacts is what a manifest's partition summaries say.
-func manifestFacts(m iceberg.ManifestFile, specs specLookup, schema *iceberg.Schema) factsOf {
+func manifestFacts(m iceberg.ManifestFile, specs specLookup) factsOf {
 	spec, summaries := specs(m.PartitionSpecID()), m.Partitions()
 	return func(c boundColumn) facts {
 		f := unknownFacts()
@@ -87,7 +87,7 @@ func summaryFacts(s iceberg.FieldSummary, t iceberg.Transform, typ iceberg.Type)
 }
 
 // fileFacts is what a manifest entry says of a data file: by its partition, and by the metrics of its columns.
-func fileFacts(d iceberg.DataFile, specs specLookup, schema *iceberg.Schema) factsOf {
+func fileFacts(d iceberg.DataFile, specs specLookup) factsOf {
 	spec, partition := specs(d.SpecID()), d.Partition()
 	return func(c boundColumn) facts {
 		f := metricFacts(d, c)
@@ -137,7 +137,7 @@ func partitionFacts(value any, t iceberg.Transform, typ iceberg.Type) facts {
 	}
 	f := facts{value: true, nan: !isIdentity(t)}
 	bound := partitionBound(value, typ)
-	if real, ok := bound.(float64); ok && math.IsNaN(real) {
+	if f, ok := bound.(float64); ok && math.IsNaN(f) {
 		return facts{nan: true}
 	}
 	return f.within(bound, bound, t, typ)

@@ -83,7 +83,7 @@ func lines(t require.TestingT, format Format, batch Batch) []string {
 			for r.Next() {
 				var buf bytes.Buffer
 				require.NoError(t, array.RecordToJSON(r.RecordBatch(), &buf))
-				for _, line := range strings.Split(strings.TrimSpace(buf.String()), "\n") {
+				for line := range strings.SplitSeq(strings.TrimSpace(buf.String()), "\n") {
 					rows = append(rows, strings.NewReplacer(`"cat":"a",`, "", `}`, `,"cat":"a"}`).Replace(line))
 				}
 			}

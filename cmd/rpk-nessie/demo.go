@@ -97,7 +97,7 @@ func play(ctx context.Context, say *narrator, orders *orders, pipe pipeline) err
 	if err != nil {
 		return err
 	}
-	defer first.stop()
+	defer func() { _ = first.stop() }()
 	if err := first.await(ctx, orders); err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func play(ctx context.Context, say *narrator, orders *orders, pipe pipeline) err
 	if err != nil {
 		return err
 	}
-	defer second.stop()
+	defer func() { _ = second.stop() }()
 	if err := second.await(ctx, orders); err != nil {
 		return err
 	}

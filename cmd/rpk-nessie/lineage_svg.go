@@ -90,8 +90,8 @@ func (r *row) svgLines(columns int) []svgLine {
 	if d := r.delta(); d != "" {
 		head += "  " + d
 	}
-	for _, name := range r.Names {
-		head += "  ← " + name
+	if len(r.Names) > 0 {
+		head += "  ← " + strings.Join(r.Names, "  ← ")
 	}
 	if r.Checkpoint {
 		head += "  ← checkpoint"

@@ -249,11 +249,10 @@ func (w *world) needed() (map[string]bool, error) {
 	}
 	for _, m := range manifests {
 		out[w.vault.rel(m.FilePath())] = true
-		entries, err := m.FetchEntries(fs, true)
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range entries {
+		for e, err := range m.Entries(fs, true) {
+			if err != nil {
+				return nil, err
+			}
 			out[w.vault.rel(e.DataFile().FilePath())] = true
 		}
 	}

@@ -34,7 +34,7 @@ func TestHistories(t *testing.T) {
 		for lane := range lanes {
 			t.Run(strconv.Itoa(lane), func(t *testing.T) {
 				t.Parallel()
-				rapid.Check(t, func(rt *rapid.T) { drive(rt, t.Context(), &all) })
+				rapid.Check(t, func(rt *rapid.T) { drive(t.Context(), rt, &all) })
 			})
 		}
 	})
@@ -56,8 +56,8 @@ const (
 
 var acts = []act{actChange, actChange, actChange, actChange, actSettle, actSettle, actSettle, actRead, actStop, actKill, actKill, actCache}
 
-func drive(rt *rapid.T, ctx context.Context, all *tally) {
-	h := begun(rt, ctx, all)
+func drive(ctx context.Context, rt *rapid.T, all *tally) {
+	h := begun(ctx, rt, all)
 	defer h.close()
 	names := map[string]change{}
 	var weighted []string
@@ -118,7 +118,7 @@ type standing struct {
 	below       int64
 }
 
-func begun(rt *rapid.T, ctx context.Context, all *tally) *history {
+func begun(ctx context.Context, rt *rapid.T, all *tally) *history {
 	all.histories.Add(1)
 	h := &history{
 		rt: rt, all: all, keeper: newKeeper(), required: map[int64]string{},
@@ -138,7 +138,7 @@ func begun(rt *rapid.T, ctx context.Context, all *tally) *history {
 		// Skipping what removes rows skips a bridge as a whole, with the rows that it adds: nothing is promised then.
 		h.pol.removed = "fail"
 	}
-	h.w = newWorld(rt, ctx)
+	h.w = newWorld(ctx, rt)
 	h.ledger = newLedger(h.w)
 	h.keeper.onSet = h.ledger.stored
 	check(rt, h.w.create())

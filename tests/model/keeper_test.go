@@ -189,8 +189,8 @@ type pulse struct{ l *life }
 type beat func(n int64)
 
 func (b beat) Incr(n int64)   { b(n) }
-func (b beat) Set(n int64)    {}
-func (b beat) Timing(n int64) {}
+func (b beat) Set(int64)    {}
+func (b beat) Timing(int64) {}
 
 func (p pulse) NewCounterCtor(name string, labels ...string) service.MetricsExporterCounterCtor {
 	at := slices.Index(labels, "result")

@@ -201,7 +201,7 @@ var refusals = []struct {
 	},
 	{
 		regexp.MustCompile(`table (shop\.)?(orders|sales) .*on main`),
-		func(h *history, _ policies) bool { return true },
+		func(*history, policies) bool { return true },
 		func(*history, *policies) {},
 	},
 	{

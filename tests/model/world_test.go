@@ -70,7 +70,7 @@ type world struct {
 }
 
 // newWorld is a world whose files lie in a folder.
-func newWorld(rt failer, ctx context.Context) *world {
+func newWorld(ctx context.Context, rt failer) *world {
 	folder, err := os.MkdirTemp("", "model-")
 	check(rt, err)
 	warehouse := filepath.Join(folder, "warehouse")

@@ -123,6 +123,6 @@ func TestTroubleshootingQuotesMessagesThatExist(t *testing.T) {
 		if m[1] == "connection refused" { // the system's
 			continue
 		}
-		assert.True(t, strings.Contains(all, m[1]), "no message says %q", m[1])
+		assert.Contains(t, all, m[1], "no message says %q", m[1])
 	}
 }

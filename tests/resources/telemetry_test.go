@@ -122,14 +122,14 @@ func checkQuery(t *testing.T, query string, declared map[string][]string, export
 		for _, m := range matcher.FindAllStringSubmatch(s[2], -1) {
 			assert.Contains(t, append([]string{"label", "path"}, declared[s[1]]...), m[1], query)
 			if !strings.HasPrefix(m[2], "$") {
-				for _, value := range strings.Split(m[2], "|") {
+				for value := range strings.SplitSeq(m[2], "|") {
 					assert.True(t, inSource(t, value), "%s: no label has the value %q", query, value)
 				}
 			}
 		}
 	}
 	for _, g := range grouping.FindAllStringSubmatch(query, -1) {
-		for _, label := range strings.Split(g[1], ",") {
+		for label := range strings.SplitSeq(g[1], ",") {
 			assert.Contains(t, labels, strings.TrimSpace(label), query)
 		}
 	}

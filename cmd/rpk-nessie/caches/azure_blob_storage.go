@@ -137,8 +137,8 @@ func (s *azureStore) get(ctx context.Context, name string) ([]byte, error) {
 func (s *azureStore) put(ctx context.Context, name string, value []byte, ifAbsent bool) error {
 	opts := &blockblob.UploadOptions{}
 	if ifAbsent {
-		any := azcore.ETagAny
-		opts.AccessConditions = &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfNoneMatch: &any}}
+		every := azcore.ETagAny
+		opts.AccessConditions = &blob.AccessConditions{ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfNoneMatch: &every}}
 	}
 	_, err := s.client.NewBlockBlobClient(name).Upload(ctx, streaming.NopCloser(bytes.NewReader(value)), opts)
 	return s.explain(err)

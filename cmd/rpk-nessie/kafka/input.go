@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -130,7 +131,7 @@ func (r *reader) Connect(ctx context.Context) error {
 	c := newConsumption(r)
 	opts := r.opts
 	if r.group {
-		opts = append(opts[:len(opts):len(opts)], kgo.OnPartitionsRevoked(c.revoked), kgo.OnPartitionsLost(c.lost))
+		opts = append(slices.Clip(opts), kgo.OnPartitionsRevoked(c.revoked), kgo.OnPartitionsLost(c.lost))
 	}
 	client, err := connect(ctx, opts)
 	if err != nil {

@@ -123,7 +123,7 @@ func refusals(batch service.MessageBatch, records []*kgo.Record, results []error
 		if failed == nil {
 			failed = service.NewBatchError(batch, err)
 		}
-		failed.Failed(i, err)
+		_ = failed.Failed(i, err)
 	}
 	if failed == nil {
 		return nil

@@ -188,7 +188,7 @@ type pulse struct{ l *life }
 
 type beat func(n int64)
 
-func (b beat) Incr(n int64)   { b(n) }
+func (b beat) Incr(n int64) { b(n) }
 func (b beat) Set(int64)    {}
 func (b beat) Timing(int64) {}
 

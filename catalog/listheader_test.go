@@ -48,9 +48,6 @@ func listBytes(t testing.TB, version int, id int64, parent *int64, sequence int6
 	return b.String()
 }
 
-//go:fix inline
-func pointer[T any](v T) *T { return new(v) }
-
 func TestListHeaderOfEachVersion(t *testing.T) {
 	fsys := mem(t, map[string]string{
 		"mem://root": listBytes(t, 2, 7, nil, 1), "mem://child": listBytes(t, 2, 8, new(int64(7)), 2), "mem://v1": listBytes(t, 1, 9, new(int64(8)), 0),

@@ -53,12 +53,12 @@ func TestResolveDivergence(t *testing.T) {
 		},
 		{
 			name: "start goes on from a start snapshot that is reachable", model: reset(), place: 4, head: 15,
-			policy: Policy{OnLost: LostStart, StartSnapshotID: ptr(14)}, verdict: Diverged,
+			policy: Policy{OnLost: LostStart, StartSnapshotID: new(int64(14))}, verdict: Diverged,
 			steps: []string{"snapshot 13>14", "snapshot 14>15"}, foundBy: []string{FoundByStart, FoundByMetadata}, check: lost(2, 1, 2),
 		},
 		{
 			name: "start ignores a start snapshot that is not reachable", model: reset(), place: 4, head: 15,
-			policy: Policy{OnLost: LostStart, StartSnapshotID: ptr(3)}, verdict: Diverged, stands: 15, check: lost(2, 3, 2),
+			policy: Policy{OnLost: LostStart, StartSnapshotID: new(int64(3))}, verdict: Diverged, stands: 15, check: lost(2, 3, 2),
 		},
 		{
 			name: "ancestor delivers what follows the newest common ancestor", model: reset(), place: 4, head: 15,
@@ -192,7 +192,7 @@ func TestResolveReplaced(t *testing.T) {
 		},
 		{
 			name: "a changelog that goes on from a snapshot stands at its parent", model: recreated, place: 2, head: 9, verdict: Replaced,
-			policy: Policy{OnReplaced: ReplacedRestart, Changelog: true, StartSnapshotID: ptr(9)},
+			policy: Policy{OnReplaced: ReplacedRestart, Changelog: true, StartSnapshotID: new(int64(9))},
 			steps:  []string{"truncate 2>8", "snapshot 8>9"},
 		},
 		{
@@ -209,7 +209,7 @@ func TestResolveReplaced(t *testing.T) {
 	})
 	t.Run("a start that is impossible in the new table stops", func(t *testing.T) {
 		p := restart
-		p.StartSnapshotID = ptr(2)
+		p.StartSnapshotID = new(int64(2))
 		_, err := Resolve(t.Context(), recreated.place(2), recreated.state(9), recreated, p)
 		var start *StartError
 		require.ErrorAs(t, err, &start)

@@ -11,9 +11,6 @@ import (
 	"github.com/rpk-nessie/rpk-nessie/catalog"
 )
 
-//go:fix inline
-func ptr(id int64) *int64 { return new(id) }
-
 // resolveCase is one sentence of what Resolve promises.
 type resolveCase struct {
 	name    string

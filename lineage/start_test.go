@@ -59,11 +59,11 @@ func TestStart(t *testing.T) {
 		{name: "earliest bridges what is gone in between", model: chain(1, 2, 3), head: 3, policy: Policy{StartFrom: StartEarliest, Gone: map[int64]string{2: "x"}}, steps: []string{"snapshot -1>1", "bridge 1>3"}},
 		{name: "earliest without headers", model: change(chain(1, 2, 3), func(m *model) { m.silent[2], m.expired[2] = true, true }), head: 3, policy: earliest, steps: []string{"table_scan ->3"}},
 
-		{name: "start_snapshot_id is inclusive", model: chain(1, 2, 3, 4), head: 4, policy: Policy{StartSnapshotID: ptr(3)}, steps: []string{"snapshot 2>3", "snapshot 3>4"}, by: FoundByStart},
-		{name: "start_snapshot_id of a root", model: chain(1, 2), head: 2, policy: Policy{StartSnapshotID: ptr(1)}, steps: []string{"snapshot -1>1", "snapshot 1>2"}},
-		{name: "start_snapshot_id of the head", model: chain(1, 2), head: 2, policy: Policy{StartSnapshotID: ptr(2)}, steps: []string{"snapshot 1>2"}},
-		{name: "start_snapshot_id needs its parent's id only", model: forgotten(2), head: 4, policy: Policy{StartSnapshotID: ptr(3)}, steps: []string{"snapshot 2>3", "snapshot 3>4"}},
-		{name: "start_snapshot_id goes before start_from", model: chain(1, 2), head: 2, policy: Policy{StartSnapshotID: ptr(2), StartFrom: StartLatest}, steps: []string{"snapshot 1>2"}},
+		{name: "start_snapshot_id is inclusive", model: chain(1, 2, 3, 4), head: 4, policy: Policy{StartSnapshotID: new(int64(3))}, steps: []string{"snapshot 2>3", "snapshot 3>4"}, by: FoundByStart},
+		{name: "start_snapshot_id of a root", model: chain(1, 2), head: 2, policy: Policy{StartSnapshotID: new(int64(1))}, steps: []string{"snapshot -1>1", "snapshot 1>2"}},
+		{name: "start_snapshot_id of the head", model: chain(1, 2), head: 2, policy: Policy{StartSnapshotID: new(int64(2))}, steps: []string{"snapshot 1>2"}},
+		{name: "start_snapshot_id needs its parent's id only", model: forgotten(2), head: 4, policy: Policy{StartSnapshotID: new(int64(3))}, steps: []string{"snapshot 2>3", "snapshot 3>4"}},
+		{name: "start_snapshot_id goes before start_from", model: chain(1, 2), head: 2, policy: Policy{StartSnapshotID: new(int64(2)), StartFrom: StartLatest}, steps: []string{"snapshot 1>2"}},
 
 		{name: "a moment is inclusive", model: chain(1, 2, 3, 4), head: 4, policy: Policy{StartTime: at(3)}, steps: []string{"snapshot 2>3", "snapshot 3>4"}},
 		{name: "a moment between two snapshots", model: chain(1, 2, 3, 4), head: 4, policy: Policy{StartTime: after(2)}, steps: []string{"snapshot 2>3", "snapshot 3>4"}},
@@ -77,11 +77,11 @@ func TestStart(t *testing.T) {
 			m.edit(3, func(s *catalog.State) { s.TimestampMs = m.states[2].TimestampMs - 50_000 })
 		}), head: 4, policy: Policy{StartTime: at(2)}, steps: []string{"snapshot 1>2", "snapshot 2>3", "snapshot 3>4"}},
 
-		{name: "until the end", model: chain(1, 2, 3), head: 3, policy: Policy{StartFrom: StartEarliest, EndSnapshotID: ptr(2)}, steps: []string{"snapshot -1>1", "snapshot 1>2"}, ended: true},
-		{name: "one snapshot", model: chain(1, 2, 3), head: 3, policy: Policy{StartSnapshotID: ptr(2), EndSnapshotID: ptr(2)}, steps: []string{"snapshot 1>2"}, ended: true},
-		{name: "table_scan of the end", model: chain(1, 2, 3), head: 3, policy: Policy{EndSnapshotID: ptr(2)}, steps: []string{"table_scan ->2"}, ended: true},
-		{name: "latest with an end that is reached", model: chain(1, 2, 3), head: 3, policy: Policy{StartFrom: StartLatest, EndSnapshotID: ptr(2)}, stands: 2, ended: true},
-		{name: "an end to come", model: chain(1, 2, 3), head: 3, policy: Policy{EndSnapshotID: ptr(9)}, steps: []string{"table_scan ->3"}},
+		{name: "until the end", model: chain(1, 2, 3), head: 3, policy: Policy{StartFrom: StartEarliest, EndSnapshotID: new(int64(2))}, steps: []string{"snapshot -1>1", "snapshot 1>2"}, ended: true},
+		{name: "one snapshot", model: chain(1, 2, 3), head: 3, policy: Policy{StartSnapshotID: new(int64(2)), EndSnapshotID: new(int64(2))}, steps: []string{"snapshot 1>2"}, ended: true},
+		{name: "table_scan of the end", model: chain(1, 2, 3), head: 3, policy: Policy{EndSnapshotID: new(int64(2))}, steps: []string{"table_scan ->2"}, ended: true},
+		{name: "latest with an end that is reached", model: chain(1, 2, 3), head: 3, policy: Policy{StartFrom: StartLatest, EndSnapshotID: new(int64(2))}, stands: 2, ended: true},
+		{name: "an end to come", model: chain(1, 2, 3), head: 3, policy: Policy{EndSnapshotID: new(int64(9))}, steps: []string{"table_scan ->3"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			res, err := Start(t.Context(), c.model.state(c.head), c.model, c.policy)
@@ -119,18 +119,18 @@ func TestStartIsImpossible(t *testing.T) {
 		policy Policy
 		says   []string
 	}{
-		{"an unknown snapshot", chain(1, 2, 3), 3, Policy{StartSnapshotID: ptr(7)}, []string{"7", "head's snapshot 3", "begins at snapshot 1"}},
-		{"a snapshot on another line", reset(), 15, Policy{StartSnapshotID: ptr(3)}, []string{"start_snapshot_id: 3", "15"}},
-		{"a snapshot below a hole", forgotten, 3, Policy{StartSnapshotID: ptr(1)}, []string{"followed back to snapshot 3 only", "parent 2 was not found"}},
-		{"a snapshot of an empty table", newModel(), none, Policy{StartSnapshotID: ptr(1)}, []string{"holds no snapshot"}},
-		{"a snapshot whose parent nothing names", lostHeader, 3, Policy{StartSnapshotID: ptr(2)}, []string{"nothing names its parent", "snap-2.avro does not exist"}},
-		{"a snapshot whose manifest list is gone", expiredAt(chain(1, 2, 3), 2), 3, Policy{StartSnapshotID: ptr(2)}, []string{"start_snapshot_id: 2", "its manifest list is gone"}},
-		{"a snapshot whose files are gone", chain(1, 2, 3), 3, Policy{StartSnapshotID: ptr(2), Gone: map[int64]string{2: "d.parquet is gone"}}, []string{"d.parquet is gone"}},
-		{"a snapshot whose parent planning needs and misses", withoutSequences(chain(1, 2, 3)), 3, Policy{StartSnapshotID: ptr(2), Gone: map[int64]string{1: "snap-1.avro is gone"}}, []string{"snap-1.avro is gone"}},
+		{"an unknown snapshot", chain(1, 2, 3), 3, Policy{StartSnapshotID: new(int64(7))}, []string{"7", "head's snapshot 3", "begins at snapshot 1"}},
+		{"a snapshot on another line", reset(), 15, Policy{StartSnapshotID: new(int64(3))}, []string{"start_snapshot_id: 3", "15"}},
+		{"a snapshot below a hole", forgotten, 3, Policy{StartSnapshotID: new(int64(1))}, []string{"followed back to snapshot 3 only", "parent 2 was not found"}},
+		{"a snapshot of an empty table", newModel(), none, Policy{StartSnapshotID: new(int64(1))}, []string{"holds no snapshot"}},
+		{"a snapshot whose parent nothing names", lostHeader, 3, Policy{StartSnapshotID: new(int64(2))}, []string{"nothing names its parent", "snap-2.avro does not exist"}},
+		{"a snapshot whose manifest list is gone", expiredAt(chain(1, 2, 3), 2), 3, Policy{StartSnapshotID: new(int64(2))}, []string{"start_snapshot_id: 2", "its manifest list is gone"}},
+		{"a snapshot whose files are gone", chain(1, 2, 3), 3, Policy{StartSnapshotID: new(int64(2)), Gone: map[int64]string{2: "d.parquet is gone"}}, []string{"d.parquet is gone"}},
+		{"a snapshot whose parent planning needs and misses", withoutSequences(chain(1, 2, 3)), 3, Policy{StartSnapshotID: new(int64(2)), Gone: map[int64]string{1: "snap-1.avro is gone"}}, []string{"snap-1.avro is gone"}},
 		{"a scan of a head that is gone", chain(1, 2), 2, Policy{Gone: map[int64]string{2: "d.parquet is gone"}}, []string{"start_from: table_scan", "d.parquet is gone"}},
 		{"nothing can be read", dead, 2, Policy{StartFrom: StartEarliest}, []string{"start_from: earliest", "none of the 2 snapshots from 1 to the head's 2"}},
 		{"nothing can be read since", dead, 2, Policy{StartTime: at(2)}, []string{"start_from: 1970-01-01T00:33:20Z", "2"}},
-		{"the end lies before the start", chain(1, 2, 3), 3, Policy{StartSnapshotID: ptr(3), EndSnapshotID: ptr(2)}, []string{"end_snapshot_id 2"}},
+		{"the end lies before the start", chain(1, 2, 3), 3, Policy{StartSnapshotID: new(int64(3)), EndSnapshotID: new(int64(2))}, []string{"end_snapshot_id 2"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := Start(t.Context(), c.model.state(c.head), c.model, c.policy)
@@ -163,7 +163,7 @@ func TestStartPassesErrorsOn(t *testing.T) {
 	}
 	for _, call := range []string{"Parent", "Find"} {
 		m := chain(1, 2, 3)
-		_, err := Start(t.Context(), m.state(3), failing{m, call}, Policy{StartSnapshotID: ptr(1)})
+		_, err := Start(t.Context(), m.state(3), failing{m, call}, Policy{StartSnapshotID: new(int64(1))})
 		require.ErrorIs(t, err, errStore)
 	}
 }

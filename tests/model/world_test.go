@@ -75,14 +75,14 @@ func newWorld(ctx context.Context, rt failer) *world {
 	check(rt, err)
 	warehouse := filepath.Join(folder, "warehouse")
 	check(rt, os.Mkdir(warehouse, 0o700))
-	w := openWorld(rt, ctx, nessietest.WriterConfig{Warehouse: "file://" + warehouse})
+	w := openWorld(ctx, rt, nessietest.WriterConfig{Warehouse: "file://" + warehouse})
 	w.folder, w.storage = folder, fmt.Sprintf("{ local_root: %q }", warehouse)
 	w.vault = newVault(rt, warehouse, filepath.Join(folder, "kept"))
 	return w
 }
 
 // openWorld is a world on any storage; the caller says how the input reaches it.
-func openWorld(rt failer, ctx context.Context, files nessietest.WriterConfig) *world {
+func openWorld(ctx context.Context, rt failer, files nessietest.WriterConfig) *world {
 	w := &world{
 		rt: rt, ctx: ctx, key: catalog.Key{"shop", "orders"},
 		snapshots: map[int64]*snapshot{}, damaged: map[int64]bool{},

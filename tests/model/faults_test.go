@@ -35,7 +35,7 @@ func openScene(t *testing.T, limit int) *scene {
 	s3, err := corpus.StartS3()
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, s3.Close()) })
-	w := openWorld(t, t.Context(), nessietest.WriterConfig{
+	w := openWorld(t.Context(), t, nessietest.WriterConfig{
 		Warehouse: "s3://" + corpus.Bucket + "/warehouse",
 		Storage: map[string]string{
 			"s3.endpoint": s3.Endpoint, "s3.region": "us-east-1", "s3.access-key-id": "id", "s3.secret-access-key": "secret",

@@ -214,14 +214,15 @@ func policyFields() []*service.ConfigField {
 			Description("What to do with a snapshot that only removes rows.").
 			Default(onRemovedFail),
 		service.NewStringAnnotatedEnumField(niFieldOnLostLineage, map[string]string{
+			"":              "`start`, and `bridge` with `changes: changelog`.",
 			onLostStart:     "Go on from `start_snapshot_id` if it is set and reachable, else from the head without its backlog. What is skipped is counted in a warning.",
 			onLostAncestor:  "Deliver every snapshot after the newest common ancestor of the checkpoint and the head.",
 			onLostBridge:    "Deliver the difference between the checkpoint's state and the head. In a changelog abandoned rows are deleted again.",
 			onLostTableScan: "Deliver the whole table again, then follow it.",
 			onLostFail:      "Stop with an error.",
 		}).
-			Description("What to do when the head is not a proved descendant of the checkpoint: the branch was reset, rolled back or replaced, or what lies between is gone. Unset, it is `start`, and `bridge` with `changes: changelog`.").
-			Optional(),
+			Description("What to do when the head is not a proved descendant of the checkpoint: the branch was reset, rolled back or replaced, or what lies between is gone.").
+			Default(""),
 		service.NewStringAnnotatedEnumField(niFieldOnReplaced, map[string]string{
 			onReplacedFail:    "Stop with an error.",
 			onReplacedRestart: "Begin again as on a first run.",

@@ -7,7 +7,7 @@ DATE    := $(shell git show -s --format=%cI 2>/dev/null)
 LDFLAGS := -s -w $(if $(VERSION),-X main.version=$(VERSION)) $(if $(DATE),-X main.dateBuilt=$(DATE))
 
 # Packages that start servers run JVMs of half a gigabyte each: no more than two at once.
-TESTFLAGS ?= -shuffle=on -timeout=15m -p=2
+TESTFLAGS ?= -shuffle=on -timeout=40m -p=2
 
 # What runs without real servers, for the race detector and the soak test.
 UNIT := $$($(GO) list ./... | grep -v /tests/) ./tests/corpus
@@ -49,8 +49,8 @@ connectors: servers ## Test the binary's connectors on real servers
 unit: ## Test what needs no server
 	$(GO) test $(TESTFLAGS) $(UNIT)
 
-race: ## Test the packages of the input with the race detector
-	$(GO) test -race $(TESTFLAGS) $(INPUT)
+race: ## Test the packages of the input with the race detector; -short draws a fifth of the random cases
+	$(GO) test -race -short $(TESTFLAGS) $(INPUT)
 
 lint: ## Check format and style
 	@unformatted=$$(git ls-files -z '*.go' | xargs -0 scripts/tool gofumpt -l); \

@@ -32,6 +32,17 @@ type batches struct {
 	first    int64 // ordinal of the first pending row
 }
 
+// tryBatching finds what is wrong with a batching policy before anything is
+// read.
+func tryBatching(conf *Config, res *service.Resources) error {
+	b, err := newBatches(conf, res, nil)
+	if err != nil {
+		return fmt.Errorf("field %s: %w", niFieldBatching, err)
+	}
+	b.close(context.Background())
+	return nil
+}
+
 func newBatches(conf *Config, res *service.Resources, messages *stepMessage) (*batches, error) {
 	b := &batches{messages: messages}
 	if conf.Batching.IsNoop() {

@@ -53,22 +53,6 @@ const (
 	niFieldRateLimit      = "rate_limit"
 )
 
-// Fields of storage.aws_s3, named as in the object store components that users
-// of Benthos know.
-const (
-	s3FieldRegion      = "region"
-	s3FieldEndpoint    = "endpoint"
-	s3FieldPathStyle   = "force_path_style_urls"
-	s3FieldCredentials = "credentials"
-	s3FieldProfile     = "profile"
-	s3FieldID          = "id"
-	s3FieldSecret      = "secret"
-	s3FieldToken       = "token"
-	s3FieldEC2Role     = "from_ec2_role"
-	s3FieldRole        = "role"
-	s3FieldExternalID  = "role_external_id"
-)
-
 const inputDescription = `
 Follows one table on one branch or tag. By default every poll delivers the whole table. With ` + "`incremental_by_snapshot: true`" + ` each
 poll delivers only the snapshots that were committed since the last one, in the order of the table's history, and the place is kept in a
@@ -96,7 +80,7 @@ func inputSpec() *service.ConfigSpec {
 		Categories("Services").
 		Summary("Follows an Apache Iceberg table on a branch of Project Nessie, snapshot by snapshot.").
 		Description(inputDescription).
-		LintRule(inputLintRule)
+		LintRule(combinationsRule)
 	for _, fields := range [][]*service.ConfigField{
 		tableFields(), startFields(), checkpointFields(), changeFields(), policyFields(), readFields(), connectionFields(),
 	} {
@@ -111,26 +95,32 @@ func inputSpec() *service.ConfigSpec {
 func tableFields() []*service.ConfigField {
 	return []*service.ConfigField{
 		service.NewStringField(niFieldBaseURL).
+			LintRule(valueRule(niFieldBaseURL)).
 			Description("Root URL of the Nessie server. `/api/v2` is appended unless it is already there. User information in the URL is refused: use `auth`.").
 			Example("http://localhost:19120"),
 		service.NewStringField(niFieldBranch).
+			LintRule(valueRule(niFieldBranch)).
 			Description("Branch or tag to read, or `name@hash` for one fixed commit. A tag is looked up again at each poll, as it can be assigned elsewhere.").
 			Default("main").Example("main").Example("v1.0").Example("main@2e1cfa82b035c26cbbbdae632cea070514eb8b773f616aaeaf668e2f0be8f10d"),
 		service.NewStringField(niFieldNamespace).
+			LintRule(valueRule(niFieldNamespace)).
 			Description("Namespace of the table, levels joined by dots. A level that holds a dot is put in double quotes.").
 			Example("sales").Example(`a."b.c"`),
 		service.NewStringField(niFieldTable).
+			LintRule(valueRule(niFieldTable)).
 			Description("Name of the table, taken verbatim."),
 		service.NewStringListField(niFieldColumns).
 			Description("Columns to read, by name, nested fields with dots. They come in table order. Empty reads all.").
 			Default([]any{}).Example([]any{"id", "customer.name"}),
 		service.NewStringField(niFieldQuery).
+			LintRule(valueRule(niFieldQuery)).
 			Description("Deliver only the rows for which this SQL `WHERE` expression is true. Its columns need not be in `columns`. Files and row groups that can hold no such row stay closed. Comparisons of columns with literals can be joined by `AND`, `OR` and `NOT`; functions, arithmetic and comparisons of columns with each other are refused. Can't be combined with `incremental_by_snapshot`.").
 			Default("").
 			Example("country = 'NL' AND amount >= 12.50").
 			Example("ordered_at >= TIMESTAMP '2026-01-01 00:00:00' AND status NOT IN ('draft', 'void')").
 			Example("customer.name LIKE 'A%' OR customer IS NULL"),
 		service.NewDurationField(niFieldPollInterval).
+			LintRule(valueRule(niFieldPollInterval)).
 			Description("Time between two looks at the branch. `0s` reads what is there, delivers it and ends the input.").
 			Default("10s"),
 		service.NewBoolField(niFieldIncremental).
@@ -142,17 +132,19 @@ func tableFields() []*service.ConfigField {
 func startFields() []*service.ConfigField {
 	return []*service.ConfigField{
 		service.NewStringField(niFieldStartSnapshot).
+			LintRule(valueRule(niFieldStartSnapshot)).
 			Description("First snapshot to deliver (inclusive) when there is no checkpoint: an unsigned integer as a string. Needs `incremental_by_snapshot`.").
 			Default("").Example("6302345123451234512"),
 		service.NewStringField(niFieldStartFrom).
+			LintRule(valueRule(niFieldStartFrom)).
 			Description("Where to begin when there is neither a checkpoint nor `start_snapshot_id`. Needs `incremental_by_snapshot`. One of:\n\n" +
 				"- `table_scan`: the table as it is now, then every later snapshot\n" +
 				"- `earliest`: the oldest state that can be found and read, then every snapshot after it; from the table's first snapshot on this is every snapshot\n" +
 				"- `latest`: only snapshots that come after the first look at the table; the place is stored at once\n" +
 				"- a time such as `2026-01-31T00:00:00Z`: like `earliest`, from the first snapshot that was made then or later").
-			LintRule(startFromLintRule).
 			Default(startFromTableScan).Example("earliest").Example("2026-01-31T00:00:00Z"),
 		service.NewStringField(niFieldEndSnapshot).
+			LintRule(valueRule(niFieldEndSnapshot)).
 			Description("Last snapshot to deliver (inclusive), then the input ends: an unsigned integer as a string. Needs `incremental_by_snapshot`.").
 			Default("").Example("6302345123451234512"),
 	}
@@ -170,11 +162,13 @@ func checkpointFields() []*service.ConfigField {
 			Description("Key of the checkpoint in the cache. Unset, it is derived from server, branch, namespace and table. Two inputs must not share a key.").
 			Default("").Advanced(),
 		service.NewIntField(niFieldLimit).
+			LintRule(valueRule(niFieldLimit)).
 			Description("Most rows in flight, that is delivered and not yet acknowledged. A larger batch goes alone. `1` means one batch at a time, which keeps order through retries. Bytes in flight are bounded by `read_memory`.").
 			Default(65536).Advanced(),
 		service.NewDurationField(niFieldWriteTimeout).
+			LintRule(valueRule(niFieldWriteTimeout)).
 			Description("Bounds each write of the checkpoint, and all of closing the input. Keep it below `shutdown_timeout`.").
-			Default("10s").Advanced(),
+			Default(defaultWriteTimeout).Advanced(),
 	}
 }
 
@@ -245,19 +239,24 @@ func readFields() []*service.ConfigField {
 			Description("Put the row's ordinal in its step into the metadata `row_ordinal`. Together with `snapshot_id` and `step` it identifies a message through redeliveries, for outputs that drop duplicates. Needs `format: json`.").
 			Default(false).Advanced(),
 		service.NewIntField(niFieldBatchRows).
+			LintRule(valueRule(niFieldBatchRows)).
 			Description("Most rows in one batch.").
 			Default(4096).Advanced(),
 		service.NewStringField(niFieldBatchBytes).
+			LintRule(valueRule(niFieldBatchBytes)).
 			Description("A batch also ends when its encoded rows reach this size. A single larger row goes alone.").
 			Default("8MiB").Advanced(),
 		service.NewIntField(niFieldParallelism).
+			LintRule(valueRule(niFieldParallelism)).
 			Description("Files read at once. `0` means as many as there are cores.").
 			Default(0).Advanced(),
 		service.NewStringField(niFieldMemory).
+			LintRule(valueRule(niFieldMemory)).
 			Description("Bounds the bytes that are read ahead, and the bytes in flight. One batch is always allowed.").
 			Default("256MiB").Advanced(),
 		service.NewAutoRetryNacksToggleField(),
 		service.NewBatchPolicyField(niFieldBatching).
+			LintRule(valueRule(niFieldBatching)).
 			Description("When set, batches are made by this policy instead of `batch_rows` and `batch_bytes`. A batch never mixes snapshots: it is always flushed at the end of a step. Only with `format: json`.").
 			Advanced(),
 	}
@@ -271,12 +270,15 @@ func connectionFields() []*service.ConfigField {
 		).Description("How to authenticate at the Nessie server. Empty: not at all.").Optional(),
 		service.NewTLSField(niFieldTLS).Description("TLS settings of the connection to the Nessie server.").Advanced(),
 		service.NewStringMapField(niFieldHeaders).
+			LintRule(valueRule(niFieldHeaders)).
 			Description("Headers to send with every request to the Nessie server. Their values are never logged.").
 			Default(map[string]any{}).Secret().Advanced(),
 		service.NewDurationField(niFieldRequestTimeout).
+			LintRule(valueRule(niFieldRequestTimeout)).
 			Description("Bounds one attempt of a request to the Nessie server.").
 			Default("30s").Advanced(),
 		service.NewIntField(niFieldMaxRetries).
+			LintRule(valueRule(niFieldMaxRetries)).
 			Description("How often a request to the Nessie server is repeated after a network error, a 429 or a 5xx answer, with growing random waits. `Retry-After` is obeyed.").
 			Default(3).Advanced(),
 		service.NewStringField(niFieldRateLimit).
@@ -284,27 +286,4 @@ func connectionFields() []*service.ConfigField {
 			Default("").Advanced(),
 		storageField(),
 	}
-}
-
-func storageField() *service.ConfigField {
-	s3 := service.NewObjectField(niFieldStorageS3,
-		service.NewStringField(s3FieldRegion).Description("The region of the buckets.").Default(""),
-		service.NewStringField(s3FieldEndpoint).Description("A custom endpoint of an S3 compatible store.").Default("").Example("http://localhost:9000"),
-		service.NewBoolField(s3FieldPathStyle).Description("Address buckets by path instead of by host name. Needed by many S3 compatible stores.").Default(false),
-		service.NewObjectField(s3FieldCredentials,
-			service.NewStringField(s3FieldProfile).Description("A profile of the shared AWS configuration files.").Default(""),
-			service.NewStringField(s3FieldID).Description("The access key id.").Default("").Secret(),
-			service.NewStringField(s3FieldSecret).Description("The secret access key.").Default("").Secret(),
-			service.NewStringField(s3FieldToken).Description("A session token, required with short-lived credentials.").Default("").Secret(),
-			service.NewBoolField(s3FieldEC2Role).Description("Use the role of the EC2 instance.").Default(false),
-			service.NewStringField(s3FieldRole).Description("ARN of a role to assume.").Default(""),
-			service.NewStringField(s3FieldExternalID).Description("External id for assuming the role.").Default("").Secret(),
-		).Description("Empty: the environment, shared files and instance roles, as the AWS tools look for them.").Optional(),
-	).Description("Files at `s3://`, `s3a://` and `s3n://` locations.").Optional()
-	return service.NewObjectField(niFieldStorage,
-		s3,
-		service.NewStringField(niFieldStorageLocal).
-			Description("Only below this folder may `file:` locations be read. Unset, they are refused.").
-			Default("").Example("/data/warehouse"),
-	).Description("How to reach the table's files.").Optional()
 }

@@ -5,6 +5,7 @@ package nessie
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -51,23 +52,9 @@ type field struct {
 }
 
 func TestEveryFieldIsDocumentedAndCredentialsAreSecret(t *testing.T) {
-	var config struct {
-		Config field `json:"config"`
-	}
-	found := false
-	service.GlobalEnvironment().WalkInputs(func(name string, view *service.ConfigView) {
-		if name != "nessie" {
-			return
-		}
-		found = true
-		text, err := view.FormatJSON()
-		require.NoError(t, err)
-		require.NoError(t, json.Unmarshal(text, &config))
-	})
-	require.True(t, found)
 	secrets := []string{"auth.bearer", "headers", "storage.aws_s3.credentials.id", "storage.aws_s3.credentials.secret", "storage.aws_s3.credentials.token", "storage.aws_s3.credentials.role_external_id"}
 	seen := map[string]field{}
-	walkFields(config.Config.Children, "", seen)
+	walkFields(specFields(t), "", seen)
 	assert.Greater(t, len(seen), 40)
 	for path, f := range seen {
 		assert.NotEmpty(t, f.Description, path)
@@ -78,6 +65,24 @@ func TestEveryFieldIsDocumentedAndCredentialsAreSecret(t *testing.T) {
 	for _, path := range secrets {
 		assert.Contains(t, seen, path)
 	}
+}
+
+// specFields are the fields of the input as Benthos tells of them.
+func specFields(t *testing.T) []field {
+	t.Helper()
+	var told struct {
+		Config field `json:"config"`
+	}
+	service.GlobalEnvironment().WalkInputs(func(name string, view *service.ConfigView) {
+		if name != "nessie" {
+			return
+		}
+		text, err := view.FormatJSON()
+		require.NoError(t, err)
+		require.NoError(t, json.Unmarshal(text, &told))
+	})
+	require.NotEmpty(t, told.Config.Children)
+	return told.Config.Children
 }
 
 func walkFields(fields []field, under string, seen map[string]field) {
@@ -141,12 +146,27 @@ func TestLints(t *testing.T) {
 		{"identifier fields without changelog", []string{incremental, "checkpoint_cache: c", "identifier_fields: [ id ]"}},
 		{"end_snapshot_id without incremental", []string{`end_snapshot_id: "5"`}},
 		{"no batching with arrow", []string{"format: arrow"}},
+		{"poll_interval", []string{"poll_interval: abc"}},
+		{"negative poll_interval", []string{"poll_interval: -1s"}},
+		{"request_timeout", []string{"request_timeout: 0s"}},
+		{"sizes", []string{"batch_bytes: many", "read_memory: 0"}},
+		{"counts", []string{"batch_rows: 0", "checkpoint_limit: 0", "read_parallelism: -1", "max_retries: -1"}},
+		{"snapshot ids", []string{incremental, "checkpoint_cache: c", `start_snapshot_id: "-1"`, "end_snapshot_id: 99999999999999999999"}},
+		{"start on a day that is not", []string{incremental, "checkpoint_cache: c", "start_from: 2026-02-30"}},
+		{"branch", []string{"branch: main@2e1cfa8"}},
+		{"query", []string{"query: id ="}},
+		{"header", []string{"headers: { 'a b': secret }"}},
+		{"period of batching", []string{"batching:", "  count: 5", "  period: often"}},
+		{"storage", []string{"storage:", "  aws_s3:", "    credentials:", "      id: a"}},
+		{"empty, as an unset variable is", []string{"poll_interval: ''", "read_memory: ''", "auth: { bearer: '' }"}},
 	}
 	var out strings.Builder
 	linter := service.GlobalEnvironment().NewComponentConfigLinter()
 	for _, tc := range tests {
 		writeLints(t, &out, linter, tc.name, inputYAML(tc.fields...))
 	}
+	writeLints(t, &out, linter, "namespace", "nessie:\n  base_url: http://nessie:19120\n  namespace: a..b\n  table: orders\n")
+	writeLints(t, &out, linter, "no URL", "nessie:\n  base_url: nessie\n  namespace: shop\n  table: orders\n")
 	writeLints(t, &out, linter, "user information in base_url", "nessie:\n  base_url: https://me:secret@nessie:19120\n  namespace: shop\n  table: orders\n")
 	golden(t, filepath.Join("lint", "inputs.txt"), out.String())
 }
@@ -160,7 +180,7 @@ func writeLints(t *testing.T, out *strings.Builder, linter *service.ComponentCon
 		fmt.Fprintln(out, "  fine")
 	}
 	for _, lint := range lints {
-		fmt.Fprintf(out, "  %s\n", lint.What)
+		fmt.Fprintf(out, "  line %d: %s\n", lint.Line, lint.What)
 	}
 }
 
@@ -218,22 +238,23 @@ func TestConstructorErrors(t *testing.T) {
 // construct makes an input that was never linted.
 func construct(t *testing.T, fields []string) error {
 	t.Helper()
-	lines := map[string]string{}
-	for _, line := range slices.Concat(smallest, fields) {
-		name, _, _ := strings.Cut(line, ":")
-		lines[name] = line
-	}
-	var yaml []string
-	for _, line := range lines {
-		yaml = append(yaml, line)
-	}
-	parsed, err := inputSpec().ParseYAML(strings.Join(yaml, "\n"), nil)
+	parsed, err := inputSpec().ParseYAML(settings(fields), nil)
 	require.NoError(t, err)
 	in, err := newInputFromConfig(parsed, service.MockResources(service.MockResourcesOptAddCache("progress")))
 	if err != nil {
 		return err
 	}
 	return in.Close(t.Context())
+}
+
+// settings are the smallest ones with others beside or instead.
+func settings(fields []string) string {
+	lines := map[string]string{}
+	for _, line := range slices.Concat(smallest, fields) {
+		name, _, _ := strings.Cut(line, ":")
+		lines[name] = line
+	}
+	return strings.Join(slices.Sorted(maps.Values(lines)), "\n")
 }
 
 func TestTwoInputsOnTwoKeysShareACache(t *testing.T) {

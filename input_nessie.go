@@ -20,6 +20,7 @@ import (
 )
 
 func init() {
+	registerLintMethod()
 	service.MustRegisterBatchInput("nessie", inputSpec(), newInputFromConfig)
 }
 
@@ -89,6 +90,9 @@ func newInputFromConfig(parsed *service.ParsedConfig, res *service.Resources) (s
 func newInput(conf *Config, res *service.Resources) (*input, error) {
 	if conf.RateLimit != "" && !res.HasRateLimit(conf.RateLimit) {
 		return nil, fmt.Errorf("field %s: there is no rate limit resource %q", niFieldRateLimit, conf.RateLimit)
+	}
+	if err := tryBatching(conf, res); err != nil {
+		return nil, err
 	}
 	in := &input{
 		conf: conf, res: res, log: res.Logger(),

@@ -60,10 +60,8 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	for name, value := range cfg.Headers {
-		if name == "" || strings.ContainsAny(name, " \t\r\n:") || strings.ContainsAny(value, "\r\n\x00") {
-			return nil, fmt.Errorf("header %q can't be sent: its name or its value holds a character that HTTP forbids", name)
-		}
+	if err := CheckHeaders(cfg.Headers); err != nil {
+		return nil, err
 	}
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = defaultTimeout
@@ -91,6 +89,22 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 
 // Close lets go of connections that are kept open. A Transport that was given is left alone.
 func (c *Client) Close() { c.close() }
+
+// CheckBaseURL says what is wrong with a base URL, and does not show it.
+func CheckBaseURL(s string) error {
+	_, err := parseBaseURL(s)
+	return err
+}
+
+// CheckHeaders names a header that can't be sent, and does not show its value.
+func CheckHeaders(headers map[string]string) error {
+	for name, value := range headers {
+		if name == "" || strings.ContainsAny(name, " \t\r\n:") || strings.ContainsAny(value, "\r\n\x00") {
+			return fmt.Errorf("header %q can't be sent: its name or its value holds a character that HTTP forbids", name)
+		}
+	}
+	return nil
+}
 
 func parseBaseURL(s string) (*url.URL, error) {
 	u, err := url.Parse(s)

@@ -136,6 +136,8 @@ type sqlTable struct {
 	columns []sqlColumn
 	rows    map[int64]sqlRow
 	next    int64 // id
+
+	partitioned []string // columns
 }
 
 func newSQLTable(t testing.TB, dir string) *sqlTable {
@@ -231,6 +233,7 @@ func (s *sqlTable) drawRows(t *rapid.T, file *sqlFile) []sqlRow {
 		return rows
 	}
 	p := sqlPartitions[file.spec-1]
+	s.partitioned = append(s.partitioned, p.column)
 	first := s.transformed(t, file.spec, rows[0][p.column])
 	for _, row := range rows[1:] {
 		if other := s.transformed(t, file.spec, row[p.column]); other != first {
@@ -492,8 +495,14 @@ func drawSQLTable(t *rapid.T, tb testing.TB) (*sqlTable, Step) {
 func queryPassesWhatSQLSays(t *rapid.T, tb testing.TB) {
 	s, step := drawSQLTable(t, tb)
 	ids, bodies := s.messages(t, s.plan(step), ReadOptions{})
-	for range 4 {
-		e := drawSQL(t, s.columns, 3)
+	columns := s.columns
+	for range 10 { // where planning has most to decide
+		for _, name := range s.partitioned {
+			columns = append(columns, s.column(name))
+		}
+	}
+	for range 6 {
+		e := drawSQL(t, columns, 3)
 		var err error
 		step.Query, err = ParseQuery(e.text)
 		require.NoError(t, err, e.text)

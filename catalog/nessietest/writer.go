@@ -52,6 +52,20 @@ func NewWriter(ctx context.Context, cfg WriterConfig) (*Writer, error) {
 	return &Writer{cfg: cfg, fs: writable}, nil
 }
 
+// RemoveAll removes a folder and all files below it, as a Writer's storage reaches it. A folder that is not there is none
+// to remove.
+func RemoveAll(ctx context.Context, folder string, storage map[string]string) error {
+	fs, err := iceio.LoadFS(ctx, storage, folder)
+	if err != nil {
+		return err
+	}
+	remover, ok := fs.(interface{ RemoveAll(name string) error })
+	if !ok {
+		return fmt.Errorf("removing %s: its file IO can't", folder)
+	}
+	return remover.RemoveAll(folder)
+}
+
 // OnBranch returns a Writer that commits to another branch of the same catalog.
 func (w *Writer) OnBranch(name string) *Writer {
 	other := *w

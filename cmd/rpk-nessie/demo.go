@@ -13,12 +13,13 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
-
-	"github.com/rpk-nessie/rpk-nessie/catalog/nessietest"
 )
 
 // demoTimeout ends a demo that waits for rows which do not come.
 const demoTimeout = 50 * time.Second
+
+// realDemoTimeout is the same for servers that may be far away.
+const realDemoTimeout = 3 * time.Minute
 
 const exitInterrupted = 130
 
@@ -28,14 +29,19 @@ func demoCommand() *cli.Command {
 		Usage: "Follow a table on an in-memory Nessie, to see what the nessie input does",
 		Description: `Starts a Nessie server in this process, writes an Iceberg table in a temporary folder, streams it to
 the terminal through the nessie input, commits more snapshots meanwhile, stops and restarts the
-pipeline, and checks that every row came once. It needs no other program.`,
-		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "keep", Usage: "keep the temporary folder with the table and the checkpoint"},
-		},
+pipeline, and checks that every row came once. It needs no other program.
+
+With --nessie and --warehouse it plays on a real Nessie server instead, on a branch and in a folder
+of its own, which it removes afterwards.`,
+		Flags: demoFlags(),
 		Action: func(c *cli.Context) error {
+			place, err := demoPlaceOf(c)
+			if err != nil {
+				return err
+			}
 			ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			err := runDemo(ctx, newNarrator(os.Stdout), c.Bool("keep"))
+			err = runDemo(ctx, newNarrator(os.Stdout), place, c.Bool("keep"))
 			if ctx.Err() != nil {
 				return cli.Exit("interrupted", exitInterrupted)
 			}
@@ -44,9 +50,13 @@ pipeline, and checks that every row came once. It needs no other program.`,
 	}
 }
 
-// runDemo plays the demo and leaves nothing behind: no server, no pipeline, and no folder unless it is to be kept.
-func runDemo(ctx context.Context, say *narrator, keep bool) (err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, demoTimeout, fmt.Errorf("the demo did not end within %v", demoTimeout))
+// runDemo plays the demo and leaves nothing behind: no server, no pipeline, no branch, and no folder unless it is to be kept.
+func runDemo(ctx context.Context, say *narrator, place demoPlace, keep bool) (err error) {
+	timeout := demoTimeout
+	if place != (demoPlace{}) {
+		timeout = realDemoTimeout
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("the demo did not end within %v", timeout))
 	defer cancel()
 
 	dir, err := os.MkdirTemp("", name+"-demo-")
@@ -62,23 +72,23 @@ func runDemo(ctx context.Context, say *narrator, keep bool) (err error) {
 	}()
 
 	say.title("An Iceberg table on a Nessie branch, followed snapshot by snapshot")
-	say.step("Start a Nessie server inside this process")
-	server, err := nessietest.Start(nessietest.Options{})
+	var stage *venue
+	if place == (demoPlace{}) {
+		stage, err = inProcess(dir, say)
+	} else {
+		stage, err = place.open(ctx, say, keep)
+	}
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, server.Close()) }()
-	say.line("Nessie API v2: %s/api/v2", server.URL)
-	say.line("Warehouse:     %s", filepath.Join(dir, "warehouse"))
+	defer func() { err = errors.Join(err, stage.clear(ctx)) }()
 
-	orders, err := newOrders(ctx, server.URL, filepath.Join(dir, "warehouse"), say)
+	orders, err := newOrders(ctx, stage, say)
 	if err != nil {
 		return err
 	}
-	pipe := pipeline{
-		baseURL: server.URL, warehouse: filepath.Join(dir, "warehouse"), checkpoints: filepath.Join(dir, "checkpoints"), say: say,
-	}
-	return play(ctx, say, orders, pipe)
+	defer orders.close()
+	return play(ctx, say, orders, pipeline{stage: stage, checkpoints: filepath.Join(dir, "checkpoints"), say: say})
 }
 
 // play is the demo's story.

@@ -22,6 +22,7 @@ type delivery struct{ snapshot, body string }
 
 // orders writes the demo's table and remembers which row belongs to which snapshot.
 type orders struct {
+	client  *catalog.Client
 	writer  *nessietest.Writer
 	say     *narrator
 	written []delivery
@@ -30,17 +31,22 @@ type orders struct {
 	coupons bool
 }
 
-func newOrders(ctx context.Context, nessieURL, warehouse string, say *narrator) (*orders, error) {
-	client, err := catalog.NewClient(catalog.ClientConfig{BaseURL: nessieURL})
+func newOrders(ctx context.Context, stage *venue, say *narrator) (*orders, error) {
+	client, err := stage.client()
 	if err != nil {
 		return nil, err
 	}
-	writer, err := nessietest.NewWriter(ctx, nessietest.WriterConfig{Catalog: client, Warehouse: "file://" + warehouse})
+	writer, err := nessietest.NewWriter(ctx, nessietest.WriterConfig{
+		Catalog: client, Branch: stage.branch, Warehouse: stage.warehouse, Storage: stage.properties(),
+	})
 	if err != nil {
+		client.Close()
 		return nil, err
 	}
-	return &orders{writer: writer, say: say, sizes: map[string]int{}}, nil
+	return &orders{client: client, writer: writer, say: say, sizes: map[string]int{}}, nil
 }
+
+func (o *orders) close() { o.client.Close() }
 
 func (o *orders) create(ctx context.Context, rows int) error {
 	schema := iceberg.NewSchema(0,

@@ -24,8 +24,9 @@ const (
 
 // pipeline is the demo's Benthos pipeline. Each start builds it anew, as a new process would.
 type pipeline struct {
-	baseURL, warehouse, checkpoints string
-	say                             *narrator
+	stage       *venue
+	checkpoints string
+	say         *narrator
 }
 
 // yaml is the pipeline as a file for `rpk-nessie run`. The demo takes the messages itself where the file has stdout, to
@@ -39,7 +40,7 @@ func (p pipeline) input() string {
 	return fmt.Sprintf(`
 nessie:
   base_url: %s
-  branch: main
+  branch: %s
   namespace: shop
   table: orders
   poll_interval: 250ms
@@ -47,9 +48,8 @@ nessie:
   start_from: earliest
   checkpoint_cache: %s
   checkpoint_cache_key: %s
-  storage:
-    local_root: %q
-`, p.baseURL, checkpointCache, checkpointKey, p.warehouse)
+%s  storage:
+%s`, p.stage.nessie, p.stage.branch, checkpointCache, checkpointKey, p.stage.auth(), p.stage.storage())
 }
 
 func (p pipeline) resources() string {
@@ -64,6 +64,7 @@ cache_resources:
 func (p pipeline) start() (*running, error) {
 	r := &running{say: p.say, changed: make(chan struct{}), ended: make(chan struct{})}
 	builder := service.NewStreamBuilder()
+	builder.SetEnvVarLookupFunc(p.stage.lookup)
 	if err := errors.Join(
 		builder.AddInputYAML(p.input()),
 		builder.AddResourcesYAML(p.resources()),

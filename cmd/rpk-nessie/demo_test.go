@@ -52,7 +52,7 @@ func TestDemoLeavesNothingRunning(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	t.Setenv("TMPDIR", t.TempDir())
 	var told bytes.Buffer
-	require.NoError(t, runDemo(t.Context(), &narrator{out: &told}, false))
+	require.NoError(t, runDemo(t.Context(), &narrator{out: &told}, demoPlace{}, false))
 	assert.Contains(t, told.String(), "came once, in order")
 	goleak.VerifyNone(t, before)
 }

@@ -358,6 +358,32 @@ func TestLostLineage(t *testing.T) {
 	}
 }
 
+// The ids are what a checkpoint is of: a branch can be renamed, or another be
+// configured, and reading goes on from what the other one was read to.
+func TestACheckpointOfAnotherBranchIsFollowed(t *testing.T) {
+	s := newShop(t)
+	s.add(1)
+	r := newRig(t)
+	r.run(s.increments())
+	assert.Empty(t, r.logs.at(slog.LevelWarn))
+	main, err := s.client.Reference(t.Context(), "main")
+	require.NoError(t, err)
+	_, err = s.client.CreateReference(t.Context(), catalog.Branch, "renamed", main.Ref())
+	require.NoError(t, err)
+	_, err = s.writer.OnBranch("renamed").Append(t.Context(), s.key, orders(2)...)
+	require.NoError(t, err)
+	s.add(3)
+
+	r.run(s.increments("branch: renamed"))
+	assert.Equal(t, orders(1, 2), r.out.bodies())
+	warnings := r.logs.at(slog.LevelWarn)
+	require.Len(t, warnings, 1)
+	assert.Contains(t, warnings[0], `The checkpoint under key "place" was written for branch "main", namespace "shop", table "orders". Branch "renamed", namespace "shop", table "orders" holds the same table (content id `)
+
+	r.run(s.increments("branch: renamed"))
+	assert.Len(t, r.logs.at(slog.LevelWarn), 1, "told once")
+}
+
 func TestARenamedTableIsFollowed(t *testing.T) {
 	s := newShop(t)
 	s.add(1)

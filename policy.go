@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/rpk-nessie/rpk-nessie/catalog"
 	"github.com/rpk-nessie/rpk-nessie/lineage"
 	"github.com/rpk-nessie/rpk-nessie/scan"
 )
@@ -28,6 +29,10 @@ func (e *RemovedRowsError) Error() string {
 
 // withOptions adds to an error what the user can do about it.
 func withOptions(err error) error {
+	if _, missing := errors.AsType[*catalog.MissingMetadataError](err); missing {
+		return fmt.Errorf("%w. Restore the file, or let the branch name one that exists, by a commit or by assigning it to an earlier one; %s: name@hash reads an earlier commit meanwhile",
+			err, niFieldBranch)
+	}
 	if _, missing := errors.AsType[*scan.MissingFileError](err); !missing {
 		return err
 	}
@@ -41,15 +46,7 @@ func (f *follower) reportLost(lost *lineage.Lost) {
 		return
 	}
 	f.metrics.lostLineage.Incr(1, f.metrics.table, string(lost.Policy))
-	f.log.Warnf("The lineage between the checkpoint and the head of %s is lost: %s. %s: %s goes on; snapshots skipped: %s, abandoned: %s",
-		f.conf.Ref, lost.Reason, niFieldOnLostLineage, lost.Policy, count(lost.Skipped), count(lost.Retracted))
-}
-
-func count(n int) string {
-	if n < 0 {
-		return "unknown"
-	}
-	return fmt.Sprint(n)
+	f.log.Warnf("The lineage between the checkpoint and the head of %s is lost: %v", f.conf.Ref, lost)
 }
 
 // reportLag tells how far the place is behind the head.

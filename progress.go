@@ -91,6 +91,7 @@ func (p *progress) load(ctx context.Context, head catalog.Head) (place, error) {
 	if err := p.validate(stored, head); err != nil {
 		return place{}, &cache.ValueError{Key: p.store.Key(), Reason: err.Error()}
 	}
+	p.reportNames(stored)
 	claimed, err := p.store.Claim(ctx, stored)
 	if err != nil {
 		return place{}, err
@@ -123,6 +124,23 @@ func (p *progress) validate(stored *cache.Checkpoint, head catalog.Head) error {
 		return nil
 	}
 	return stored.Matches(p.conf.Ref.String(), p.conf.Namespace, p.conf.Key[len(p.conf.Key)-1])
+}
+
+// reportNames tells of a checkpoint that was written under other names. Its ids
+// are the table's, so it is followed: a branch was renamed, or made of another.
+func (p *progress) reportNames(stored *cache.Checkpoint) {
+	if !stored.Started() {
+		return
+	}
+	if stored.Matches(p.conf.Ref.String(), p.conf.Namespace, p.conf.Key[len(p.conf.Key)-1]) == nil {
+		return
+	}
+	tell := p.log.Infof
+	if stored.Branch != p.conf.Ref.String() {
+		tell = p.log.Warnf // another branch may well have another history
+	}
+	tell("The checkpoint under key %q was written for branch %q, namespace %q, table %q. Branch %q, namespace %q, table %q holds the same table (content id %s), so reading goes on from there",
+		p.store.Key(), stored.Branch, stored.Namespace, stored.Table, p.conf.Ref, p.conf.Namespace, p.conf.Key[len(p.conf.Key)-1], stored.Last.ContentID)
 }
 
 // storeStart writes a place that was chosen, before anything is delivered. A

@@ -78,6 +78,18 @@ func (e *ContentTypeError) Error() string {
 	return fmt.Sprintf("%s is of type %s: only %s can be read", e.Key, e.Type, ContentTypeIceberg)
 }
 
+// MissingMetadataError is a metadata file that a commit names and that is not there. It unwraps to fs.ErrNotExist.
+type MissingMetadataError struct {
+	Location string
+	Err      error
+}
+
+func (e *MissingMetadataError) Error() string {
+	return fmt.Sprintf("reading metadata file %s: %v", e.Location, e.Err)
+}
+
+func (e *MissingMetadataError) Unwrap() error { return e.Err }
+
 // kindOf classifies an answer that is no success. Nessie says what is missing in its error code; a 404 without one
 // comes from something else.
 func kindOf(status int, code string) error {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strconv"
 
 	"github.com/apache/iceberg-go"
@@ -62,6 +63,9 @@ func (e *UnsupportedTableError) Error() string {
 // table or an unknown format version an *UnsupportedTableError; other errors come from the store.
 func LoadTable(ctx context.Context, fsys iceio.IO, location, contentID string) (*Table, error) {
 	t, err := loadTable(ctx, fsys, location, contentID, maxMetadataBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &MissingMetadataError{Location: location, Err: err}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading metadata file %s: %w", location, err)
 	}

@@ -22,20 +22,17 @@ type Lost struct {
 	Skipped, Retracted int
 }
 
-// String is the text of the warning.
+// String is what the warning says of it: the reason, what goes on, and what that skips and abandons.
 func (l *Lost) String() string {
-	return fmt.Sprintf("lost lineage (on_lost_lineage: %s): %s; %s skipped, %s retracted",
-		l.Policy, l.Reason, snapshots(l.Skipped), snapshots(l.Retracted))
+	return fmt.Sprintf("%s. on_lost_lineage: %s goes on; snapshots skipped: %s, abandoned: %s",
+		l.Reason, l.Policy, count(l.Skipped), count(l.Retracted))
 }
 
-func snapshots(n int) string {
-	switch n {
-	case -1:
-		return "an unknown number of snapshots"
-	case 1:
-		return "1 snapshot"
+func count(n int) string {
+	if n < 0 {
+		return "unknown"
 	}
-	return fmt.Sprintf("%d snapshots", n)
+	return fmt.Sprint(n)
 }
 
 // LostError stops at lost lineage: the policy says so, or what it asks for is impossible.

@@ -72,7 +72,7 @@ func PlanChanges(ctx context.Context, source Source, step Step, opts ChangeOptio
 	}
 	if step.Way == WaySnapshot && (plan.Kind == KindDelete || plan.Kind == KindOverwrite) {
 		if step.Before == nil {
-			return nil, fmt.Errorf("planning snapshot %d: it removes rows and the state before it is not known", step.After.SnapshotID)
+			return nil, errors.New("it removes rows and the state before it is not known")
 		}
 		step.Way = WayBridge
 		if plan, err = PlanStep(ctx, source, step); err != nil {

@@ -90,7 +90,7 @@ func PlanStep(ctx context.Context, source Source, step Step) (*Plan, error) {
 		}
 	}
 	if err := p.find(ctx, plan); err != nil {
-		return nil, fmt.Errorf("planning snapshot %d (%s): %w", step.After.SnapshotID, step.Way, err)
+		return nil, err
 	}
 	plan.ManifestsOpened = int(p.opened.Load())
 	plan.finish()

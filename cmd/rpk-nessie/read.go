@@ -134,7 +134,7 @@ func (r *reading) planWhole(ctx context.Context, state catalog.State, now bool) 
 	}
 	plan, err := scan.PlanStep(ctx, scan.Source{FS: r.Storage.Within(ctx), Meta: table.Meta}, step)
 	if err != nil {
-		return err
+		return fmt.Errorf("planning snapshot %d: %w", step.After.SnapshotID, err)
 	}
 	r.add(plan, plan)
 	return nil
@@ -194,7 +194,7 @@ func (r *reading) planRange(ctx context.Context, to catalog.State, from *int64) 
 func (r *reading) planStep(ctx context.Context, source scan.Source, step scan.Step) error {
 	plan, err := scan.PlanStep(ctx, source, step)
 	if err != nil {
-		return err
+		return fmt.Errorf("planning snapshot %d: %w", step.After.SnapshotID, err)
 	}
 	r.schema = plan.Schema
 	switch plan.Kind {
@@ -211,7 +211,7 @@ func (r *reading) planStep(ctx context.Context, source scan.Source, step scan.St
 	case "added_rows":
 		changes, err := scan.PlanChanges(ctx, source, step, scan.ChangeOptions{Mode: scan.AddedRows})
 		if err != nil {
-			return err
+			return fmt.Errorf("planning snapshot %d: %w", step.After.SnapshotID, err)
 		}
 		r.add(changes.Plan, changes)
 		return nil

@@ -22,12 +22,13 @@ type assembler struct {
 	pieces []piece
 	rows   int
 	held   int64
+	weight int64
 }
 
-// heldBatch is a batch and the bytes of the flow that it gives back.
+// heldBatch is a batch and the weight that it gives back to the flow.
 type heldBatch struct {
 	Batch
-	held int64
+	weight int64
 }
 
 // add takes the next piece, or none at the end. It returns the batch that is full with it, if one is.
@@ -41,13 +42,14 @@ func (a *assembler) add(p piece, end bool) (batch heldBatch, full bool, err erro
 		a.pieces = append(a.pieces, p)
 		a.rows += p.rows
 		a.held += p.held
+		a.weight += p.weight()
 	}
 	return batch, full && err == nil, err
 }
 
 // take makes a batch of the pieces.
 func (a *assembler) take(last bool) (heldBatch, error) {
-	b := heldBatch{held: a.held, Batch: Batch{First: a.first, Rows: a.rows, Operation: a.operation, Last: last}}
+	b := heldBatch{weight: a.weight, Batch: Batch{First: a.first, Rows: a.rows, Operation: a.operation, Last: last}}
 	var err error
 	if b.Messages, err = a.messages(); err != nil {
 		return heldBatch{}, err
@@ -109,5 +111,5 @@ func (a *assembler) drop() {
 	for _, p := range a.pieces {
 		p.drop()
 	}
-	a.pieces, a.rows, a.held = a.pieces[:0], 0, 0
+	a.pieces, a.rows, a.held, a.weight = a.pieces[:0], 0, 0, 0
 }

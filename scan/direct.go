@@ -129,7 +129,7 @@ func (w *worker) layOut(t Task, in *schema.Schema) (*direct, error) {
 // blockSize is how much of a column chunk is read at once: a worker's blocks take at most a quarter of its share of the
 // memory, between what is worth a request and what gains nothing more.
 func (w *worker) blockSize() int64 {
-	share := w.opts.held() / int64(4*w.opts.Parallelism*w.plan.leafCount())
+	share := w.opts.held() / int64(4*w.opts.Parallelism*len(w.plan.leafIDs()))
 	return min(max(share, 128<<10), 4<<20)
 }
 

@@ -122,7 +122,7 @@ type recycler struct {
 func (r *recycler) get(size int) []byte {
 	i := sort.Search(len(r.free), func(i int) bool { return cap(r.free[i]) >= size })
 	// A buffer that is far too large is left to those who need it.
-	if i == len(r.free) || cap(r.free[i]) > 4*size+64<<10 {
+	if i == len(r.free) || cap(r.free[i]) > 2*size+64<<10 {
 		return make([]byte, size)
 	}
 	b := r.free[i]

@@ -137,22 +137,22 @@ func (l *layout) leaf(t iceberg.Type, n *schema.PrimitiveNode, def, rep uint8) (
 	return out, nil
 }
 
-// leafCount is how many Parquet columns the rows have.
-func (p *Plan) leafCount() int {
-	n := 0
-	var count func(t iceberg.Type)
-	count = func(t iceberg.Type) {
-		nested, ok := t.(iceberg.NestedType)
+// leafIDs are the field ids of the rows' Parquet columns.
+func (p *Plan) leafIDs() []int {
+	var ids []int
+	var add func(f iceberg.NestedField)
+	add = func(f iceberg.NestedField) {
+		nested, ok := f.Type.(iceberg.NestedType)
 		if !ok {
-			n++
+			ids = append(ids, f.ID)
 			return
 		}
 		for _, f := range nested.Fields() {
-			count(f.Type)
+			add(f)
 		}
 	}
 	for _, f := range p.Schema.Fields() {
-		count(f.Type)
+		add(f)
 	}
-	return max(n, 1)
+	return ids
 }

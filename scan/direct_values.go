@@ -207,7 +207,11 @@ func (p *plain[T]) ready(n int) (appender, error) {
 	}
 	here := p.data[:n*size]
 	p.data = p.data[n*size:]
-	// Pages begin anywhere, and only aligned memory is a []T.
+	// Pages begin anywhere, and only aligned memory is a []T. A dictionary mostly is aligned, and too large to hold twice.
+	if at := unsafe.Pointer(unsafe.SliceData(here)); uintptr(at)%unsafe.Alignof(*new(T)) == 0 {
+		p.set(unsafe.Slice((*T)(at), n))
+		return p.out, nil
+	}
 	p.room = slices.Grow(p.room[:0], n)[:n]
 	copy(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(p.room))), n*size), here)
 	p.set(p.room)

@@ -3,6 +3,8 @@
 package scan
 
 import (
+	"unsafe"
+
 	"github.com/apache/arrow-go/v18/arrow"
 )
 
@@ -15,6 +17,9 @@ type piece struct {
 	body     []byte
 	records  []arrow.RecordBatch
 }
+
+// weight is how many bytes it takes while it waits: its messages are slices of one buffer, and each has a header.
+func (p piece) weight() int64 { return p.held + int64(len(p.messages))*int64(unsafe.Sizeof([]byte{})) }
 
 func (p piece) drop() {
 	for _, r := range p.records {

@@ -110,7 +110,7 @@ func (f *flow) release(n int64) {
 
 // put hands a piece of task i over. The flow owns it from then on, also on an error.
 func (f *flow) put(i int, p piece) error {
-	if err := f.admit(i, p.held); err != nil {
+	if err := f.admit(i, p.weight()); err != nil {
 		p.drop()
 		return err
 	}
@@ -131,7 +131,7 @@ func (f *flow) finish(i int, err error) {
 	f.moved.Broadcast()
 }
 
-// next waits for the next piece in order; !ok after the last. The bytes that it holds stay counted until release.
+// next waits for the next piece in order; !ok after the last. Its weight stays counted until release.
 func (f *flow) next() (p piece, ok bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -74,12 +74,22 @@ func (w *worker) admitted(i int, weight int64, f func() (int64, error)) (int64, 
 	return f()
 }
 
-// directWeight estimates the bytes that reading a task directly holds: for each column a block as stored, a page as stored
-// and as it was before, and a dictionary; and one piece.
+// directWeight estimates the bytes that reading a task directly holds: for each column a block as stored and a page and
+// its dictionary as they were before, or all of a small column; and one piece.
 func (w *worker) directWeight(t Task) int64 {
-	const pages, growth = 2 << 20, 3
-	columns := int64(w.plan.leafCount()) * (w.blockSize() + pages)
-	return min(columns, growth*largestRowGroup(t)) + min(w.opts.BatchBytes, growth*t.File.Data.FileSizeBytes())
+	const pages, growth = 5 << 18, 3
+	data := t.File.Data
+	stored := data.ColumnSizes()
+	columns := int64(0)
+	for _, id := range w.plan.leafIDs() {
+		most := w.blockSize() + pages
+		if size, ok := stored[id]; ok {
+			most = min(most, growth*size)
+		}
+		columns += most
+	}
+	perRow := growth*data.FileSizeBytes()/max(data.Count(), 1) + 1
+	return min(columns, growth*largestRowGroup(t)) + min(w.opts.BatchBytes, perRow*min(int64(w.opts.BatchRows), data.Count()))
 }
 
 // size estimates, from what the manifest says, how many rows to decode at once and how many bytes the work on the task

@@ -64,7 +64,8 @@ fmt: ## Format
 bench: ## Run the benchmarks
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
-soak: servers ## A million rows into a real Kafka; then the tests without servers again and again, with the race detector
+soak: servers ## 200 kills under faults, a million rows into a real Kafka; then the tests without servers again and again, with the race detector
+	$(GO) test -count=1 -timeout=60m -v ./tests/chaos -kills 200
 	$(GO) test -count=1 -timeout=60m $(MODEL)
 	RPK_NESSIE_KAFKA_ROWS=1000000 $(GO) test -count=1 -timeout=60m -run TestEveryRow ./tests/kafka
 	$(GO) test -race -shuffle=on -timeout=0 -p=2 -count=$(SOAK_COUNT) $(UNIT)

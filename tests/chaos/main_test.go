@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package chaos kills the built binary at random moments, while a writer keeps committing and the network between all of
+// them fails, and counts what comes out.
+package chaos
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+var (
+	kills = flag.Int("kills", 30, "how often to kill the binary")
+	seed  = flag.Uint64("seed", rand.Uint64(), "of all that is drawn; what the machine's load decides comes on top")
+)
+
+// binary is the built program.
+var binary string
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	code := buildAndTest(m)
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func buildAndTest(m *testing.M) int {
+	folder, err := os.MkdirTemp("", "rpk-nessie-chaos-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	binary = filepath.Join(folder, "rpk-nessie")
+	build := exec.Command("go", "build", "-o", binary, "github.com/rpk-nessie/rpk-nessie/cmd/rpk-nessie")
+	build.Stderr = os.Stderr
+	if err := build.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, "building the binary:", err)
+		return 1
+	}
+	return m.Run()
+}

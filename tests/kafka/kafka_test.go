@@ -6,10 +6,7 @@ package kafka
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strconv"
 	"testing"
 	"time"
@@ -202,106 +199,4 @@ func (s *shop) checkRecord(t *testing.T, r *kgo.Record) int {
 	require.Contains(t, []string{"read", "insert"}, headers["operation"])
 	require.Len(t, headers, 2)
 	return id
-}
-
-// A consumer group of the input on a real broker: members come and go, and the broker crashes.
-func TestAGroupConsumesEverythingThroughCrashes(t *testing.T) {
-	const rows = 5_000
-	kafka := servers.StartKafka(t)
-	to := admin(t, kafka.Address)
-	_, err := to.CreateTopic(t.Context(), partitions, 1, nil, topic)
-	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	producer, err := kgo.NewClient(kgo.SeedBrokers(kafka.Address), kgo.DefaultProduceTopic(topic), kgo.RecordPartitioner(kgo.RoundRobinPartitioner()))
-	require.NoError(t, err)
-	defer producer.Close()
-	for id := range rows {
-		producer.Produce(ctx, kgo.StringRecord(body(id)), func(_ *kgo.Record, err error) { assert.NoError(t, err) })
-	}
-	require.NoError(t, producer.Flush(ctx))
-
-	got := make(chan int, rows)
-	member := func(ctx context.Context) error {
-		builder := service.NewStreamBuilder()
-		if err := errors.Join(
-			builder.SetYAML(fmt.Sprintf(`
-http: { enabled: false }
-logger: { level: "OFF" }
-input:
-  kafka_franz:
-    seed_brokers: [ %q ]
-    topics: [ orders ]
-    consumer_group: readers
-    commit_period: 100ms
-    session_timeout: 6s
-    heartbeat_interval: 500ms
-    fetch_max_wait: 200ms
-`, kafka.Address)),
-			builder.AddConsumerFunc(func(_ context.Context, m *service.Message) error {
-				if rand.IntN(50) == 0 {
-					return errors.New("refused")
-				}
-				text, err := m.AsBytes()
-				if err != nil {
-					return err
-				}
-				var row struct{ ID int }
-				if err := json.Unmarshal(text, &row); err != nil {
-					return err
-				}
-				got <- row.ID
-				return nil
-			})); err != nil {
-			return err
-		}
-		stream, err := builder.Build()
-		if err != nil {
-			return err
-		}
-		err = stream.Run(ctx)
-		if errors.Is(err, context.Canceled) {
-			return nil
-		}
-		return err
-	}
-	first, leave := context.WithCancel(ctx)
-	second, stop := context.WithCancel(ctx)
-	ended := make(chan error, 2)
-	members := 0
-	join := func(ctx context.Context) {
-		members++
-		go func() { ended <- member(ctx) }()
-	}
-	defer func() {
-		leave()
-		stop()
-		for members > 0 {
-			select {
-			case <-got:
-			case err := <-ended:
-				assert.NoError(t, err)
-				members--
-			}
-		}
-	}()
-	seen := map[int]bool{}
-	collect := func(n int) {
-		for len(seen) < n {
-			select {
-			case id := <-got:
-				seen[id] = true
-			case <-ctx.Done():
-				require.Fail(t, "rows are missing", "%d of %d came", len(seen), rows)
-			}
-		}
-	}
-	join(first)
-	collect(rows / 10)
-	join(second)
-	collect(rows / 4)
-	require.NoError(t, kafka.Restart())
-	collect(rows / 2)
-	leave()
-	collect(rows)
 }

@@ -77,5 +77,7 @@ offsets.topic.num.partitions=1
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 group.initial.rebalance.delay.ms=0
+broker.heartbeat.interval.ms=250
+broker.session.timeout.ms=1000
 `, folder, port, controller)
 }

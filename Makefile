@@ -43,7 +43,8 @@ servers: ## Fetch Nessie's jars and a Java for the tests
 test: servers ## Test everything on a real Nessie, but the binary's connectors on theirs
 	$(GO) test $(TESTFLAGS) $$($(GO) list ./... | grep -vE '/tests/(kafka|connectors|model)$$')
 
-connectors: servers ## Test the binary's connectors on real servers
+connectors: ## Test the binary's connectors on real servers
+	scripts/fetch-servers connectors
 	$(GO) test -p=1 -timeout=30m $(CONNECTORS)
 
 unit: ## Test what needs no server
@@ -64,7 +65,8 @@ fmt: ## Format
 bench: ## Run the benchmarks
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
-soak: servers ## 200 kills under faults, a million rows into a real Kafka; then the tests without servers again and again, with the race detector
+soak: ## 200 kills under faults, a million rows into a real Kafka; then the tests without servers again and again, with the race detector
+	scripts/fetch-servers connectors
 	$(GO) test -count=1 -timeout=60m -v ./tests/chaos -kills 200
 	$(GO) test -count=1 -timeout=60m $(MODEL)
 	RPK_NESSIE_KAFKA_ROWS=1000000 $(GO) test -count=1 -timeout=60m -run TestEveryRow ./tests/kafka

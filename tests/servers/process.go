@@ -214,6 +214,9 @@ func endWith(ctx context.Context, conn net.Conn) error {
 	return conn.SetDeadline(deadline)
 }
 
+// howToFetchConnectors is howToFetch for what only the binary's connectors are tested with.
+const howToFetchConnectors = "run scripts/fetch-servers connectors in the repository (make connectors does)"
+
 // fetched is a file that scripts/fetch-servers put into the cache folder.
 func fetched(t testing.TB, parts ...string) string {
 	t.Helper()
@@ -223,7 +226,7 @@ func fetched(t testing.TB, parts ...string) string {
 	}
 	path := filepath.Join(append([]string{cache}, parts...)...)
 	if _, err := os.Stat(path); err != nil {
-		t.Fatalf("%s is missing: %s", path, howToFetch)
+		t.Fatalf("%s is missing: %s", path, howToFetchConnectors)
 	}
 	return path
 }
@@ -239,7 +242,7 @@ func installed(t testing.TB, program, debian string, patterns ...string) string 
 			return found[len(found)-1]
 		}
 	}
-	t.Fatalf("%s is missing: sudo apt-get install %s, or as root %s", program, debian, howToFetch)
+	t.Fatalf("%s is missing: sudo apt-get install %s, or as root %s", program, debian, howToFetchConnectors)
 	return ""
 }
 

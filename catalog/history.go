@@ -56,6 +56,8 @@ type History struct {
 	headers map[int64]ListHeader
 	// missing are manifest lists that were not there.
 	missing map[int64]bool
+	// followedAt is where followed found its last answer on the first-parent log: the next one lies behind it.
+	followedAt int
 	// ahead is how many metadata files the next search in the log reads at once.
 	ahead     int
 	ancestors map[string]bool
@@ -96,8 +98,9 @@ func NewHistory(cfg HistoryConfig) *History {
 	}
 }
 
-// Parent answers the parent of s: as metadata names it, else as the header of its manifest list does. A snapshot is a
-// root only where the header says so. "No snapshot" is a root.
+// Parent answers the parent of s: as metadata names it, else as the header of its manifest list does, else what the
+// branch held before, which is no parent (Link.Followed). A snapshot is a root only where the header says so. "No
+// snapshot" is a root.
 //
 // The errors are *DisagreementError, *CorruptError and the store's; a list that is not there makes the parent Unknown.
 func (h *History) Parent(ctx context.Context, s State) (Link, error) {
@@ -112,7 +115,7 @@ func (h *History) Parent(ctx context.Context, s State) (Link, error) {
 		return Link{ParentID: *named, By: "metadata"}, nil
 	}
 	if s.ManifestList == "" {
-		return Link{Unknown: true, Why: "its metadata names no parent, and it has no manifest list that could"}, nil
+		return h.followed(ctx, s, "its metadata names no parent, and it has no manifest list that could")
 	}
 	header, err := h.header(ctx, s)
 	switch {
@@ -125,7 +128,7 @@ func (h *History) Parent(ctx context.Context, s State) (Link, error) {
 	case header.NamesParent:
 		return Link{Root: true, By: "header"}, nil
 	}
-	return Link{Unknown: true, Why: fmt.Sprintf("neither its metadata nor the header of %s names a parent or says that there is none", s.ManifestList)}, nil
+	return h.followed(ctx, s, fmt.Sprintf("neither its metadata nor the header of %s names a parent or says that there is none", s.ManifestList))
 }
 
 // namedParent is the parent that metadata names, in whichever file; nil if none does.
@@ -176,7 +179,7 @@ func (h *History) header(ctx context.Context, s State) (ListHeader, error) {
 
 // keepHeader remembers a header unless it is of another snapshot.
 func (h *History) keepHeader(s State, header ListHeader) error {
-	if header.SnapshotID != s.SnapshotID {
+	if header.SnapshotID != 0 && header.SnapshotID != s.SnapshotID {
 		return &DisagreementError{
 			SnapshotID: s.SnapshotID, What: "snapshot id",
 			One:   fmt.Sprintf("%s says that %s is its manifest list", s.MetadataLocation, s.ManifestList),
@@ -336,15 +339,14 @@ func (h *History) Former(ctx context.Context, snapshot int64) (TableCommit, bool
 // followed. It ends with the one that stop says true to, or at the table's first.
 func (h *History) Commits(ctx context.Context, stop func(TableCommit) bool) ([]TableCommit, error) {
 	for i := 0; ; i++ {
-		for i >= len(h.log.main.commits) && !h.log.main.done() {
-			if err := h.log.advanceMain(ctx); err != nil {
-				return nil, fmt.Errorf("listing the commits of %s: %w", h.cfg.Key, err)
-			}
+		c, ok, err := h.commit(ctx, i)
+		if err != nil {
+			return nil, fmt.Errorf("listing the commits of %s: %w", h.cfg.Key, err)
 		}
-		if i >= len(h.log.main.commits) {
+		if !ok {
 			return h.log.main.commits[:i:i], nil
 		}
-		if stop(h.log.main.commits[i]) {
+		if stop(c) {
 			return h.log.main.commits[: i+1 : i+1], nil
 		}
 	}

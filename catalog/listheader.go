@@ -15,8 +15,10 @@ import (
 )
 
 // ListHeader is what the Avro header of a manifest list says of its snapshot (Iceberg spec, "Manifest lists"; the keys
-// are written by the Java, Python, Go and Rust libraries, and are there when the metadata is gone or tells less).
+// are written by the Java, Python, Go and Rust libraries, and are there when the metadata is gone or tells less). The
+// spec asks for none of it, and DuckDB writes none.
 type ListHeader struct {
+	// SnapshotID is 0 where the header leaves it out.
 	SnapshotID int64
 	// ParentID is nil where the header says that there is no parent, and where it says nothing (NamesParent).
 	ParentID *int64
@@ -64,13 +66,11 @@ func ReadListHeader(ctx context.Context, fsys iceio.IO, location string) (ListHe
 
 func parseListHeader(meta map[string][]byte) (ListHeader, error) {
 	var h ListHeader
-	id, ok := meta["snapshot-id"]
-	if !ok {
-		return h, errors.New("its header has no snapshot-id")
-	}
 	var err error
-	if h.SnapshotID, err = strconv.ParseInt(string(id), 10, 64); err != nil {
-		return h, fmt.Errorf("snapshot-id in its header: %w", err)
+	if id, ok := meta["snapshot-id"]; ok {
+		if h.SnapshotID, err = strconv.ParseInt(string(id), 10, 64); err != nil {
+			return h, fmt.Errorf("snapshot-id in its header: %w", err)
+		}
 	}
 	if text, ok := meta["parent-snapshot-id"]; ok {
 		h.NamesParent = true

@@ -34,6 +34,8 @@ type model struct {
 	hidden, logged map[int64]bool
 	// silent snapshots have no parent in metadata, as Nessie's REST catalog writes them.
 	silent map[int64]bool
+	// unnamed snapshots have no parent in their manifest list either: the log tells what the branch held before.
+	unnamed map[int64]bool
 	// expired snapshots have lost their manifest list, forgotten ones their place in every metadata file too.
 	expired, forgotten map[int64]bool
 	// noListing withholds list permission.
@@ -48,7 +50,7 @@ type model struct {
 func newModel() *model {
 	return &model{
 		states: map[int64]catalog.State{}, parent: map[int64]int64{}, hidden: map[int64]bool{}, logged: map[int64]bool{},
-		silent: map[int64]bool{}, expired: map[int64]bool{}, forgotten: map[int64]bool{}, ancestors: map[string]bool{},
+		silent: map[int64]bool{}, unnamed: map[int64]bool{}, expired: map[int64]bool{}, forgotten: map[int64]bool{}, ancestors: map[string]bool{},
 	}
 }
 
@@ -124,6 +126,10 @@ func (m *model) Parent(_ context.Context, s catalog.State) (catalog.Link, error)
 	switch {
 	case !ok:
 		return catalog.Link{}, fmt.Errorf("asked for the parent of %d, which does not exist", id)
+	case m.unnamed[id] && p != none:
+		return catalog.Link{ParentID: p, Followed: true, By: FoundByLog}, nil
+	case m.unnamed[id]:
+		return catalog.Link{Unknown: true, Why: "nothing names one"}, nil
 	case known && !m.silent[id]:
 		return catalog.Link{ParentID: p, Root: p == none, By: FoundByMetadata}, nil
 	case !m.expired[id]:

@@ -59,6 +59,10 @@ func (r *resolver) pass(ctx context.Context, base catalog.State, nodes []node, h
 			continue
 		}
 		step := Step{Kind: Snapshot, Before: before, After: *after, FoundBy: nodes[i].foundBy()}
+		unnamed := hole == nil && nodes[i].followed
+		if unnamed {
+			hole = &HoleError{Place: before.SnapshotID, Missing: catalog.NoSnapshot, Why: fmt.Sprintf("nothing names the parent of snapshot %d", after.SnapshotID)}
+		}
 		if hole != nil {
 			hole.Child = after.SnapshotID
 			if step, err = r.cross(ctx, before, after, hole); err != nil {
@@ -68,7 +72,9 @@ func (r *resolver) pass(ctx context.Context, base catalog.State, nodes []node, h
 				way.stuck = hole
 				return way, nil
 			}
-			way.closed = append(way.closed, hole)
+			if !unnamed { // the branch's log has nothing between the two
+				way.closed = append(way.closed, hole)
+			}
 			hole = nil
 		}
 		way.steps = append(way.steps, step)

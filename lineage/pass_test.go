@@ -156,3 +156,38 @@ func TestHolesThatAreNotClosedAreLost(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatFollowedWithoutANameIsCompared(t *testing.T) {
+	unnamed := func() *model {
+		m := chain(1, 2, 3, 4).commit("k1", 1).commit("k2", 2).commit("k3", 3).commit("k4", 4)
+		m.unnamed = map[int64]bool{1: true, 2: true, 3: true, 4: true}
+		return m
+	}
+	before := unnamed()
+	before.ancestors["k-1"] = true
+	runResolve(t, []resolveCase{
+		{
+			name: "each commit is a bridge of its own", model: unnamed(), place: 1, head: 4, verdict: Continuous,
+			steps: []string{"bridge 1>2", "bridge 2>3", "bridge 3>4"}, foundBy: []string{FoundByBridge, FoundByBridge, FoundByBridge},
+		},
+		{
+			name: "from no snapshot", model: before, place: none, head: 2, verdict: Hole, edit: func(p *Place) { p.Commit = "k-1" },
+			steps: []string{"bridge -1>1", "bridge 1>2"}, reason: []string{"nothing names one"},
+		},
+		{
+			name: "one that planning refuses is lost lineage", model: unnamed(), place: 3, head: 4, verdict: Hole, stands: 4,
+			policy: Policy{Refused: map[Edge]string{{3, 4}: "it removes rows"}, OnLost: LostStart}, reason: []string{"nothing names the parent of snapshot 4", "it removes rows"},
+		},
+		{
+			name: "the branch went back", model: unnamed(), place: 4, head: 2, verdict: Diverged,
+			policy: Policy{OnLost: LostStart}, stands: 2, reason: []string{"went back"},
+		},
+	})
+	res, err := Start(t.Context(), unnamed().state(3), unnamed(), Policy{StartFrom: StartEarliest})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"table_scan ->1", "bridge 1>2", "bridge 2>3"}, show(res.Steps))
+	from := int64(2)
+	res, err = Start(t.Context(), unnamed().state(3), unnamed(), Policy{StartSnapshotID: &from})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"bridge 1>2", "bridge 2>3"}, show(res.Steps))
+}

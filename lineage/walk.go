@@ -19,6 +19,8 @@ type node struct {
 	state catalog.State
 	// found says where the state was found, proof what proved its parent; see the FoundBy constants.
 	found, proof string
+	// followed: nothing names the parent, and the line goes on to what the branch held before.
+	followed bool
 }
 
 // foundBy is the label of the step that leads to the node.
@@ -88,13 +90,17 @@ func (l *line) parent(ctx context.Context) (id int64, named bool, err error) {
 			l.end = root
 			l.nodes[len(l.nodes)-1].proof = link.By
 			return 0, false, nil
+		case link.Followed && l.has(link.ParentID):
+			l.end, l.why = holed, "nothing names its parent, and the branch held only newer snapshots before"
+			return 0, false, nil
 		case l.has(link.ParentID):
 			return 0, false, &CycleError{Child: child.SnapshotID, Parent: link.ParentID}
 		case len(l.nodes) >= l.limit:
 			return 0, false, &CycleError{Child: child.SnapshotID, Parent: link.ParentID, Length: len(l.nodes)}
 		}
 		l.link = &link
-		l.nodes[len(l.nodes)-1].proof = link.By
+		oldest := &l.nodes[len(l.nodes)-1]
+		oldest.proof, oldest.followed = link.By, link.Followed
 	}
 	return l.link.ParentID, true, nil
 }

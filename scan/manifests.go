@@ -171,7 +171,7 @@ func (s side) read(ctx context.Context, m iceberg.ManifestFile, keep func(entry)
 }
 
 func newEntry(m iceberg.ManifestFile, raw iceberg.ManifestEntry) (entry, error) {
-	data := raw.DataFile()
+	data := upperCased(raw.DataFile())
 	e := entry{status: raw.Status(), addedBy: m.SnapshotID(), File: File{
 		Data: data, Sequence: raw.SequenceNum(), Snapshot: raw.SnapshotID(), path: data.FilePath(),
 	}}

@@ -131,3 +131,15 @@ func TestAFileWhoseOwnColumnsHaveLeftTheSchemaKeepsItsRows(t *testing.T) {
 		assert.Equal(t, `{"id":null,"cat":null}{"id":null,"cat":null}`, string(bytes.Join(batch.Messages, nil)))
 	}
 }
+
+func TestFormatsInSmallLettersAreRead(t *testing.T) {
+	f := newFixture(t, "")
+	data := capitals{DataFile: f.dataFile("a.parquet", 0, nil, `{"id": 1, "name": "x"}`), format: "parquet"}
+	assert.Equal(t, iceberg.ParquetFile, upperCased(data).FileFormat())
+	assert.NoError(t, unsupported("data file", upperCased(data)))
+	assert.ErrorContains(t, unsupported("data file", upperCased(capitals{DataFile: data, format: "orc"})), "ORC data file")
+	vector := capitals{DataFile: f.entryFile("v.puffin", iceberg.EntryContentPosDeletes, 0, nil, 1), format: "puffin"}
+	assert.Equal(t, iceberg.PuffinFile, upperCased(vector).FileFormat())
+	written := f.dataFile("b.parquet", 0, nil, `{"id": 2}`)
+	assert.Equal(t, written, upperCased(written), "what is in capitals stays itself")
+}

@@ -23,7 +23,7 @@ MODEL := ./tests/model
 
 SOAK_COUNT ?= 20
 
-.PHONY: help build docs demo test connectors unit race lint fmt bench soak servers clean
+.PHONY: help build docs demo test connectors unit race lint fmt bench microbench soak servers clean
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,7 +62,14 @@ lint: ## Check format and style
 fmt: ## Format
 	git ls-files -z '*.go' | xargs -0 scripts/tool gofumpt -w
 
-bench: ## Run the benchmarks
+BENCH_RESULTS ?= dist/bench.md
+
+bench: build ## Measure speed beside other programs, in ten minutes; the results go to dist/bench.md
+	@mkdir -p dist $(dir $(BENCH_RESULTS))
+	$(GO) build -o dist/bench ./bench
+	cache=$$(bench/prepare) && dist/bench run "$$cache" -binary "$(CURDIR)/$(BINARY)" -out $(BENCH_RESULTS) $(BENCH_FLAGS)
+
+microbench: ## Run the Go benchmarks of the packages
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
 soak: ## 200 kills under faults, a million rows into a real Kafka; then the tests without servers again and again, with the race detector

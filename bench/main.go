@@ -3,8 +3,9 @@
 // Bench measures how fast rows come from Iceberg files to Benthos outputs, beside Benthos's own ceiling and other
 // programs that turn the same files into JSON.
 //
-//	bench run CACHE [-rounds n] [-tables a,b] [-only a,b]   all measurements in turn, each a process of its own
-//	bench one MEASUREMENT CACHE TABLE                       one measurement; prints RESULT {json} to stderr
+//	bench run CACHE [flags]             all measurements in turn, each a process of its own; -h tells the flags
+//	bench one MEASUREMENT CACHE TABLE   one measurement; prints RESULT {json} to stderr
+//	bench one SCENE CACHE BINARY        the same for what makes its own tables; BINARY is rpk-nessie
 //
 // CACHE is the folder that bench/prepare filled. See docs/performance.md for what is measured and the results.
 package main
@@ -39,6 +40,10 @@ type measured struct {
 	Rows    int64   `json:"rows"`
 	Bytes   int64   `json:"bytes,omitempty"` // of JSON or Arrow, where the measurement counts them
 	Seconds float64 `json:"inner_s"`
+	Values  []value `json:"values,omitempty"` // of a scene
+	// What a peer's own child process took, which the system does not count as the peer's.
+	ChildCPU  float64 `json:"child_cpu_s,omitempty"`
+	ChildPeak float64 `json:"child_peak_mib,omitempty"`
 }
 
 // measurement is one thing to time.
@@ -49,35 +54,46 @@ type measurement struct {
 }
 
 func measureOne(ctx context.Context, name, cache, tableName string) error {
-	tables, err := loadTables(cache)
+	work, err := workOf(name, cache, tableName)
 	if err != nil {
 		return err
 	}
-	t, ok := tables[tableName]
+	stop, err := profile()
+	if err != nil {
+		return err
+	}
+	defer stop()
+	result, err := work(ctx)
+	if err != nil {
+		return fmt.Errorf("measuring %s of %s: %w", name, tableName, err)
+	}
+	line, err := json.Marshal(result)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(os.Stderr, "RESULT", string(line))
+	return nil
+}
+
+// workOf finds a scene, or a measurement of a table.
+func workOf(name, cache, of string) (func(context.Context) (measured, error), error) {
+	if s, ok := sceneNamed(name); ok {
+		return func(ctx context.Context) (measured, error) { return s.run(ctx, settings{cache: cache, binary: of}) }, nil
+	}
+	tables, err := loadTables(cache)
+	if err != nil {
+		return nil, err
+	}
+	t, ok := tables[of]
 	if !ok {
-		return fmt.Errorf("there is no table %q in %s", tableName, cache)
+		return nil, fmt.Errorf("there is no table %q in %s", of, cache)
 	}
 	for _, m := range measurements {
-		if m.name != name {
-			continue
+		if m.name == name {
+			return func(ctx context.Context) (measured, error) { return m.run(ctx, t, cache) }, nil
 		}
-		stop, err := profile()
-		if err != nil {
-			return err
-		}
-		defer stop()
-		result, err := m.run(ctx, t, cache)
-		if err != nil {
-			return fmt.Errorf("measuring %s of %s: %w", name, tableName, err)
-		}
-		line, err := json.Marshal(result)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintln(os.Stderr, "RESULT", string(line))
-		return nil
 	}
-	return fmt.Errorf("there is no measurement %q", name)
+	return nil, fmt.Errorf("there is no measurement %q", name)
 }
 
 // timed runs f and fills in its time.

@@ -65,12 +65,60 @@ def pyiceberg_orjson():
     return start
 
 
+def spark_stream():
+    """Structured Streaming, everything there is in one go, into a sink that drops the JSON strings."""
+    import glob
+    import shutil
+    import tempfile
+    from pyspark.sql import SparkSession, functions
+    spark = os.path.join(cache, "spark")
+    # The Hadoop catalog wants two more files beside the table's metadata.
+    shutil.copy(META, os.path.dirname(META) + "/v1.metadata.json")
+    with open(os.path.dirname(META) + "/version-hint.text", "w") as f:
+        f.write("1")
+    session = (SparkSession.builder.master(f"local[{THREADS}]").appName("bench")
+               .config("spark.jars", ",".join(glob.glob(spark + "/*.jar"))).config("spark.ui.enabled", "false")
+               .config("spark.driver.memory", "4g").config("spark.sql.session.timeZone", "UTC")
+               .config("spark.sql.catalog.h", "org.apache.iceberg.spark.SparkCatalog").config("spark.sql.catalog.h.type", "hadoop")
+               .config("spark.sql.catalog.h.warehouse", f"file://{cache}/wh").getOrCreate())
+    session.sparkContext.setLogLevel("ERROR")
+    start = time.perf_counter()
+    # The tables are smaller than the default split size, which would give one task.
+    rows = session.readStream.format("iceberg").option("split-size", str(16 << 20)).load(f"h.b.{name}")
+    form = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"}
+    lines = rows.select(functions.to_json(functions.struct("*"), form).alias("value"))
+    with tempfile.TemporaryDirectory() as progress:
+        query = (lines.writeStream.foreachBatch(lambda batch, _: batch.write.format("noop").mode("append").save())
+                 .option("checkpointLocation", progress).trigger(availableNow=True).start())
+        query.awaitTermination()
+        if query.exception():
+            raise query.exception()
+    seen = sum(p["numInputRows"] for p in query.recentProgress)
+    if seen != TABLE["rows"]:
+        raise SystemExit(f"Spark read {seen} rows")
+    taken = time.perf_counter() - start
+    extra.update(child(session.sparkContext._gateway.proc.pid))
+    session.stop()
+    return time.perf_counter() - taken
+
+
+def child(pid):
+    """What the JVM took, which is not waited for."""
+    with open(f"/proc/{pid}/stat") as f:
+        fields = f.read().rsplit(") ", 1)[1].split()
+    with open(f"/proc/{pid}/status") as f:
+        peak = next(int(line.split()[1]) for line in f if line.startswith("VmHWM"))
+    return {"child_cpu_s": (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"), "child_peak_mib": peak / 1024}
+
+
+extra = {}
 PEERS = {
     "duckdb": duckdb,
     "duckdb-unordered": lambda: duckdb("SET preserve_insertion_order=false"),
     "polars": polars,
     "chdb": chdb,
     "pyiceberg-orjson": pyiceberg_orjson,
+    "spark-stream": spark_stream,
 }
 started = PEERS[peer]()
-print("RESULT", json.dumps({"rows": TABLE["rows"], "inner_s": time.perf_counter() - started}), file=sys.stderr)
+print("RESULT", json.dumps({"rows": TABLE["rows"], "inner_s": time.perf_counter() - started, **extra}), file=sys.stderr)

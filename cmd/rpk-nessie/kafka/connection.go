@@ -4,14 +4,17 @@ package kafka
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"strings"
 	"time"
 
 	"github.com/dustin/go-humanize"
 	"github.com/redpanda-data/benthos/v4/public/service"
+	"github.com/redpanda-data/benthos/v4/public/utils/netutil"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -19,6 +22,7 @@ const (
 	kfFieldSeedBrokers     = "seed_brokers"
 	kfFieldClientID        = "client_id"
 	kfFieldTLS             = "tls"
+	kfFieldTCP             = "tcp" // netutil's own name
 	kfFieldMetadataMaxAge  = "metadata_max_age"
 	kfFieldRequestOverhead = "request_timeout_overhead"
 	kfFieldConnIdle        = "conn_idle_timeout"
@@ -59,6 +63,7 @@ func connectionFields() []*service.ConfigField {
 			Description("How long a connection may be idle before it is closed.").
 			Default("20s").
 			Advanced(),
+		netutil.DialerConfigSpec(),
 	}
 }
 
@@ -96,18 +101,41 @@ func connectionOptions(conf *service.ParsedConfig, log *service.Logger) ([]kgo.O
 		}
 		opts = append(opts, f.opt(d))
 	}
-	tls, enabled, err := conf.FieldTLSToggled(kfFieldTLS)
+	dial, err := dialer(conf)
 	if err != nil {
 		return nil, err
 	}
-	if enabled {
-		opts = append(opts, kgo.DialTLSConfig(tls))
-	}
+	opts = append(opts, kgo.Dialer(dial))
 	mechanisms, err := saslMechanisms(conf)
 	if err != nil {
 		return nil, err
 	}
 	return append(opts, kgo.SASL(mechanisms...)), nil
+}
+
+// dialTimeout is how long a connection may take to be made, unless tcp says otherwise.
+const dialTimeout = 10 * time.Second
+
+// dialer is how connections are made: the fields tcp and tls.
+func dialer(conf *service.ParsedConfig) (func(ctx context.Context, network, address string) (net.Conn, error), error) {
+	plain := &net.Dialer{}
+	if conf.Contains(kfFieldTCP) {
+		tcp, err := netutil.DialerConfigFromParsed(conf.Namespace(kfFieldTCP))
+		if err != nil {
+			return nil, err
+		}
+		if err := netutil.DecorateDialer(plain, tcp); err != nil {
+			return nil, fmt.Errorf("%s: %w", kfFieldTCP, err)
+		}
+	}
+	if plain.Timeout == 0 {
+		plain.Timeout = dialTimeout
+	}
+	config, enabled, err := conf.FieldTLSToggled(kfFieldTLS)
+	if err != nil || !enabled {
+		return plain.DialContext, err
+	}
+	return (&tls.Dialer{NetDialer: plain, Config: config}).DialContext, nil
 }
 
 // addresses splits items at commas.

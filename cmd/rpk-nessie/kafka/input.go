@@ -77,34 +77,11 @@ func newReader(conf *service.ParsedConfig, res *service.Resources) (*reader, err
 
 // subscribe are the options that say which topics are consumed, and in which group.
 func (r *reader) subscribe(conf *service.ParsedConfig) ([]kgo.Opt, error) {
-	items, err := conf.FieldStringList(kfiFieldTopics)
+	s, err := subscriptionOf(conf)
 	if err != nil {
 		return nil, err
 	}
-	patterns, err := conf.FieldBool(kfiFieldRegexpTopics)
-	if err != nil {
-		return nil, err
-	}
-	oldest, err := conf.FieldBool(kfiFieldStartFromOldest)
-	if err != nil {
-		return nil, err
-	}
-	start := kgo.NewOffset().AtEnd()
-	if oldest {
-		start = kgo.NewOffset().AtStart()
-	}
-	var s subscription
-	var opts []kgo.Opt
-	if patterns {
-		opts = append(opts, kgo.ConsumeRegex())
-		s, err = parsePatterns(items)
-	} else {
-		s, err = parseTopics(items, start)
-	}
-	if err != nil {
-		return nil, err
-	}
-	opts = append(opts, s.options()...)
+	opts := s.options()
 	group := ""
 	if conf.Contains(kfiFieldConsumerGroup) {
 		if group, err = conf.FieldString(kfiFieldConsumerGroup); err != nil {

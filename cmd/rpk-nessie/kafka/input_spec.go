@@ -13,11 +13,14 @@ import (
 const (
 	kfiFieldTopics           = "topics"
 	kfiFieldRegexpTopics     = "regexp_topics"
+	kfiFieldRegexpInclude    = "regexp_topics_include"
+	kfiFieldRegexpExclude    = "regexp_topics_exclude"
 	kfiFieldConsumerGroup    = "consumer_group"
 	kfiFieldInstanceID       = "instance_id"
 	kfiFieldRackID           = "rack_id"
 	kfiFieldIsolation        = "transaction_isolation_level"
 	kfiFieldStartFromOldest  = "start_from_oldest"
+	kfiFieldStartOffset      = "start_offset"
 	kfiFieldCommitPeriod     = "commit_period"
 	kfiFieldCheckpointLimit  = "checkpoint_limit"
 	kfiFieldSessionTimeout   = "session_timeout"
@@ -29,6 +32,10 @@ const (
 	kfiFieldPartitionMax     = "fetch_max_partition_bytes"
 	kfiFieldMultiHeader      = "multi_header"
 	kfiFieldBatching         = "batching"
+
+	startEarliest  = "earliest"
+	startLatest    = "latest"
+	startCommitted = "committed"
 )
 
 func inputSpec() *service.ConfigSpec {
@@ -36,7 +43,7 @@ func inputSpec() *service.ConfigSpec {
 		Stable().
 		Categories("Services").
 		Summary("Consumes topics of Kafka, alone or in a consumer group, and commits what the output acknowledged.").
-		Description("With a `"+kfiFieldConsumerGroup+"` the partitions are shared among the group's members, and the group's offsets are committed up to the last record before which all are acknowledged: a record is not lost, and after a crash or a rebalance some come again. Without a group each start begins at `"+kfiFieldStartFromOldest+"` or at the given offsets, and nothing is committed.\n\n"+
+		Description("With a `"+kfiFieldConsumerGroup+"` the partitions are shared among the group's members, and the group's offsets are committed up to the last record before which all are acknowledged: a record is not lost, and after a crash or a rebalance some come again. Without a group each start begins at `"+kfiFieldStartOffset+"` or at the given offsets, and nothing is committed.\n\n"+
 			"A batch holds records of one partition, in order: without `"+kfiFieldBatching+"` one record.\n\n"+
 			"Metadata: the record's headers under their names, and `"+metaKey+"`, `"+metaTopic+"`, `"+metaPartition+"`, `"+metaOffset+"`, `"+metaLag+"` (records behind it in the partition when it was fetched), `"+metaTimeMs+"`, `"+metaTimeUnix+"`, `"+metaTombstone+"` (true where the value is null).").
 		Fields(connectionFields()...).
@@ -50,9 +57,15 @@ func inputSpec() *service.ConfigSpec {
 			service.NewBatchPolicyField(kfiFieldBatching).Advanced(),
 			service.NewAutoRetryNacksToggleField(),
 		).
-		LintRule(`root = if this.consumer_group.or("") != "" && !this.regexp_topics.or(false) && this.topics.or([]).any(t -> t.contains(":")) {
-  "topics with partitions can't be consumed in a consumer_group: leave out the partitions or the group"
-}`)
+		LintRule(`root = [
+  if this.consumer_group.or("") != "" && !this.regexp_topics.or(false) && this.topics.or([]).any(t -> t.contains(":")) {
+    "topics with partitions can't be consumed in a consumer_group: leave out the partitions or the group"
+  },
+  if this.topics.or([]).length() == 0 && this.regexp_topics_include.or([]).length() == 0 { "topics needs at least one topic, or regexp_topics_include a pattern" },
+  if this.topics.or([]).length() > 0 && this.regexp_topics_include.or([]).length() > 0 { "topics and regexp_topics_include exclude each other" },
+  if this.regexp_topics_exclude.or([]).length() > 0 && !this.regexp_topics.or(false) && this.regexp_topics_include.or([]).length() == 0 { "regexp_topics_exclude needs regexp_topics_include" },
+  if this.start_offset.or("") == "earliest" && !this.start_from_oldest.or(true) { "start_from_oldest: false and start_offset: earliest contradict each other" }
+]`)
 }
 
 func subscriptionFields() []*service.ConfigField {
@@ -62,10 +75,18 @@ func subscriptionFields() []*service.ConfigField {
 			Example([]string{"foo", "bar"}).
 			Example([]string{"things.*"}).
 			Example([]string{"foo:0", "bar:0-5", "baz:2:1000"}).
-			LintRule(`root = if this.length() == 0 { [ "topics needs at least one topic" ] }`),
+			Optional(),
 		service.NewBoolField(kfiFieldRegexpTopics).
-			Description("Whether the topics are regular expressions; topics that match later are found too.").
+			Description("Whether `" + kfiFieldTopics + "` are regular expressions; `" + kfiFieldRegexpInclude + "` says the same by itself.").
 			Default(false),
+		service.NewStringListField(kfiFieldRegexpInclude).
+			Description("Regular expressions of topics to consume, in place of `" + kfiFieldTopics + "`. Topics that match later are found too, within `" + kfFieldMetadataMaxAge + "`. They match anywhere in a name unless they begin with `^` and end with `$`.").
+			Example([]string{"^orders_.*$"}).
+			Optional(),
+		service.NewStringListField(kfiFieldRegexpExclude).
+			Description("Regular expressions of topics to leave out of those that match.").
+			Example([]string{"^_", "_test$"}).
+			Optional(),
 		service.NewStringField(kfiFieldConsumerGroup).
 			Description("The consumer group to be a member of.").
 			Optional(),
@@ -84,8 +105,16 @@ func subscriptionFields() []*service.ConfigField {
 			Description("What of transactions is consumed.").
 			Default("read_uncommitted").
 			Advanced(),
+		service.NewStringAnnotatedEnumField(kfiFieldStartOffset, map[string]string{
+			startEarliest:  "At the oldest record.",
+			startLatest:    "Behind the newest record.",
+			startCommitted: "Nowhere: a partition of which the group has committed nothing is not consumed, which is logged.",
+		}).
+			Description("Where to begin if no offset is committed or it is gone. Without this field `" + kfiFieldStartFromOldest + "` says it.").
+			Optional().
+			Advanced(),
 		service.NewBoolField(kfiFieldStartFromOldest).
-			Description("Where to begin if no offset is committed or it is gone: at the oldest record, or behind the newest.").
+			Description("The older name of `" + kfiFieldStartOffset + "`: `true` is `" + startEarliest + "`, `false` is `" + startLatest + "`.").
 			Default(true).
 			Advanced(),
 		service.NewDurationField(kfiFieldCommitPeriod).
@@ -135,13 +164,9 @@ func fetchFields() []*service.ConfigField {
 
 // consumerOptions are the client's options for the fields above, without those of a group's callbacks.
 func consumerOptions(conf *service.ParsedConfig) ([]kgo.Opt, error) {
-	oldest, err := conf.FieldBool(kfiFieldStartFromOldest)
+	start, err := startOf(conf)
 	if err != nil {
 		return nil, err
-	}
-	start := kgo.NewOffset().AtEnd()
-	if oldest {
-		start = kgo.NewOffset().AtStart()
 	}
 	level, err := conf.FieldString(kfiFieldIsolation)
 	if err != nil {
@@ -175,6 +200,37 @@ func consumerOptions(conf *service.ParsedConfig) ([]kgo.Opt, error) {
 		opts = append(opts, f.opt(n))
 	}
 	return opts, nil
+}
+
+// startOf is where a partition begins of which no offset is known.
+func startOf(conf *service.ParsedConfig) (kgo.Offset, error) {
+	start := kgo.NewOffset()
+	oldest, err := conf.FieldBool(kfiFieldStartFromOldest)
+	if err != nil {
+		return start, err
+	}
+	name := startLatest
+	if oldest {
+		name = startEarliest
+	}
+	if conf.Contains(kfiFieldStartOffset) {
+		if name, err = conf.FieldString(kfiFieldStartOffset); err != nil {
+			return start, err
+		}
+	}
+	switch name {
+	case startEarliest:
+		if !oldest {
+			return start, fmt.Errorf("%s: false and %s: %s contradict each other", kfiFieldStartFromOldest, kfiFieldStartOffset, startEarliest)
+		}
+		return start.AtStart(), nil
+	case startLatest:
+		return start.AtEnd(), nil
+	case startCommitted:
+		return start.AtCommitted(), nil
+	default:
+		return start, fmt.Errorf("unknown %s %q", kfiFieldStartOffset, name)
+	}
 }
 
 // groupOptions are the options of a member of a consumer group.

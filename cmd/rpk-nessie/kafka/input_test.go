@@ -108,16 +108,26 @@ func TestPartitionsAndOffsetsWithoutAGroup(t *testing.T) {
 }
 
 func TestTopicsThatMatchAPattern(t *testing.T) {
-	c := cluster(t, "eu-orders", "us-orders", "people")
+	c := cluster(t, "eu-orders", "us-orders", "us-orders-test", "people")
 	seed(t, c, "eu-orders", 0, "eu")
 	seed(t, c, "us-orders", 0, "us")
+	seed(t, c, "us-orders-test", 0, "test")
 	seed(t, c, "people", 0, "no")
-	r := input(t, c, "topics: [ '^.{1,2}-orders$' ]", "regexp_topics: true", quick)
-	a, _, _ := receive(t, r)
-	b, _, _ := receive(t, r)
-	got := append(a, b...)
-	slices.Sort(got)
-	assert.Equal(t, []string{"eu", "us"}, got)
+	for name, lines := range map[string][]string{
+		"regexp_topics":         {"topics: [ '^.{1,2}-orders$' ]", "regexp_topics: true"},
+		"regexp_topics_include": {"regexp_topics_include: [ '^.{1,2}-orders$' ]"},
+		"regexp_topics_exclude": {"regexp_topics_include: [ '-orders' ]", "regexp_topics_exclude: [ '-test$' ]"},
+		"both ways to exclude":  {"topics: [ '-orders' ]", "regexp_topics: true", "regexp_topics_exclude: [ '-test$' ]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := input(t, c, append(lines, quick)...)
+			a, _, _ := receive(t, r)
+			b, _, _ := receive(t, r)
+			got := append(a, b...)
+			slices.Sort(got)
+			assert.Equal(t, []string{"eu", "us"}, got)
+		})
+	}
 }
 
 func TestAGroupGoesOnBehindWhatWasAcknowledgedWithoutAGap(t *testing.T) {
@@ -149,16 +159,39 @@ func TestAGroupGoesOnBehindWhatWasAcknowledgedWithoutAGap(t *testing.T) {
 }
 
 func TestStartFromNewest(t *testing.T) {
+	for _, line := range []string{"start_from_oldest: false", "start_offset: latest"} {
+		t.Run(line, func(t *testing.T) {
+			c := cluster(t, "orders")
+			seed(t, c, "orders", 0, "old")
+			r := input(t, c, "topics: [ 'orders:0' ]", line, quick)
+			require.Eventually(t, func() bool { // until the client stands at the end its offset is anywhere
+				seed(t, c, "orders", 0, "new")
+				ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+				defer cancel()
+				batch, _, err := r.ReadBatch(ctx)
+				return err == nil && assert.Equal(t, []string{"new"}, bodies(t, batch))
+			}, patience, 20*time.Millisecond)
+		})
+	}
+}
+
+func TestStartAtCommitted(t *testing.T) {
 	c := cluster(t, "orders")
-	seed(t, c, "orders", 0, "old")
-	r := input(t, c, "topics: [ 'orders:0' ]", "start_from_oldest: false", quick)
-	require.Eventually(t, func() bool { // until the client stands at the end its offset is anywhere
-		seed(t, c, "orders", 0, "new")
-		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-		defer cancel()
-		batch, _, err := r.ReadBatch(ctx)
-		return err == nil && assert.Equal(t, []string{"new"}, bodies(t, batch))
-	}, patience, 20*time.Millisecond)
+	seed(t, c, "orders", 0, "known")
+	seed(t, c, "orders", 1, "not known to the group")
+	client, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...))
+	require.NoError(t, err)
+	defer client.Close()
+	var offsets kadm.Offsets
+	offsets.AddOffset("orders", 0, 0, -1)
+	require.NoError(t, kadm.NewClient(client).CommitAllOffsets(t.Context(), "g", offsets))
+	r := input(t, c, "topics: [ orders ]", "consumer_group: g", "start_offset: committed", quick)
+	got, _, _ := receive(t, r)
+	assert.Equal(t, []string{"known"}, got)
+	seed(t, c, "orders", 1, "still not")
+	seed(t, c, "orders", 0, "also")
+	got, _, _ = receive(t, r)
+	assert.Equal(t, []string{"also"}, got)
 }
 
 func TestUnacknowledgedRecordsAreLimited(t *testing.T) {
@@ -291,7 +324,7 @@ func TestTopicItems(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []string{"a"}, s.topics)
 	assert.Equal(t, map[string]map[int32]kgo.Offset{"b": {1: start, 2: kgo.NewOffset().At(7), 3: kgo.NewOffset().At(7)}}, s.partitions)
-	_, err = parsePatterns([]string{"("})
+	_, err = parsePatterns([]string{"("}, nil)
 	require.ErrorContains(t, err, "missing closing")
 }
 
@@ -299,6 +332,11 @@ func TestWrongInputSettingsAreRefused(t *testing.T) {
 	for name, tc := range map[string]struct{ lines, says string }{
 		"partitions in a group": {"topics: [ 'a:0' ]\nconsumer_group: g", "leave out the partitions or the group"},
 		"no topic":              {"topics: []", "at least one topic"},
+		"topics and patterns":   {"topics: [ a ]\nregexp_topics_include: [ b ]", "exclude each other"},
+		"only exclusions":       {"topics: [ a ]\nregexp_topics_exclude: [ b ]", "regexp_topics_exclude needs regexp_topics_include"},
+		"two starts":            {"topics: [ a ]\nstart_from_oldest: false\nstart_offset: earliest", "contradict each other"},
+		"no start":              {"topics: [ a ]\nstart_offset: middle", "middle"},
+		"keep-alive too short":  {"topics: [ a ]\ntcp: { tcp_user_timeout: 1m }", "must be greater than tcp_user_timeout"},
 		"no limit":              {"topics: [ a ]\ncheckpoint_limit: 0", "checkpoint_limit must be at least 1"},
 		"no size":               {"topics: [ a ]\nfetch_max_bytes: much", "fetch_max_bytes"},
 		"no period":             {"topics: [ a ]\nconsumer_group: g\ncommit_period: 0s", "commit_period must be more than 0"},

@@ -4,8 +4,13 @@ package kafka
 
 import (
 	"context"
+	"crypto/tls"
+	"encoding/pem"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -212,6 +217,27 @@ func TestAuthentication(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The certificate is httptest's own, for 127.0.0.1.
+func TestTLSAndTCPSettings(t *testing.T) {
+	web := httptest.NewTLSServer(http.NotFoundHandler())
+	defer web.Close()
+	c := clusterWith(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "orders"), kfake.TLS(&tls.Config{Certificates: web.TLS.Certificates, MinVersion: tls.VersionTLS12}))
+	authority := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw}))
+	trusting := "tls: { enabled: true, root_cas: " + strconv.Quote(authority) + " }"
+	tcp := "tcp: { connect_timeout: 5s, tcp_user_timeout: 10s, keep_alive: { idle: 20s, interval: 1s, count: 3 } }"
+
+	w := output(t, c, "topic: orders", trusting, tcp)
+	require.NoError(t, w.WriteBatch(t.Context(), service.MessageBatch{message("a")}))
+	got, _, _ := receive(t, input(t, c, "topics: [ orders ]", trusting, tcp, quick))
+	assert.Equal(t, []string{"a"}, got)
+
+	stranger, err := newWriter(parse(t, outputSpec(), fields(c, "topic: orders", "tls: { enabled: true }")), service.MockResources().Logger())
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	require.ErrorContains(t, stranger.Connect(ctx), "certificate")
 }
 
 func TestWrongOutputSettingsAreRefused(t *testing.T) {

@@ -5,21 +5,64 @@ package kafka
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/redpanda-data/benthos/v4/public/service"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// subscription is what the items of topics mean.
+// subscription is what the items of topics and of patterns mean.
 type subscription struct {
 	topics     []string
+	patterns   bool // topics are regular expressions
+	exclude    []string
 	partitions map[string]map[int32]kgo.Offset
+}
+
+// subscriptionOf reads the fields that say which topics are consumed.
+func subscriptionOf(conf *service.ParsedConfig) (s subscription, err error) {
+	var topics, include, exclude []string
+	for _, f := range []struct {
+		name string
+		to   *[]string
+	}{{kfiFieldTopics, &topics}, {kfiFieldRegexpInclude, &include}, {kfiFieldRegexpExclude, &exclude}} {
+		if conf.Contains(f.name) {
+			if *f.to, err = conf.FieldStringList(f.name); err != nil {
+				return s, err
+			}
+		}
+	}
+	patterns, err := conf.FieldBool(kfiFieldRegexpTopics)
+	if err != nil {
+		return s, err
+	}
+	switch {
+	case len(topics) > 0 && len(include) > 0:
+		return s, fmt.Errorf("%s and %s exclude each other", kfiFieldTopics, kfiFieldRegexpInclude)
+	case patterns && len(include) == 0:
+		include = topics
+	}
+	if len(include) > 0 {
+		return parsePatterns(include, exclude)
+	}
+	if len(exclude) > 0 {
+		return s, fmt.Errorf("%s needs %s", kfiFieldRegexpExclude, kfiFieldRegexpInclude)
+	}
+	start, err := startOf(conf)
+	if err != nil {
+		return s, err
+	}
+	return parseTopics(topics, start)
 }
 
 // options are the client's options for the subscription.
 func (s subscription) options() []kgo.Opt {
 	opts := []kgo.Opt{kgo.ConsumeTopics(s.topics...)}
+	if s.patterns {
+		opts = append(opts, kgo.ConsumeRegex(), kgo.ConsumeExcludeTopics(s.exclude...))
+	}
 	if len(s.partitions) > 0 {
 		opts = append(opts, kgo.ConsumePartitions(s.partitions))
 	}
@@ -27,13 +70,13 @@ func (s subscription) options() []kgo.Opt {
 }
 
 // parsePatterns takes each item for a regular expression.
-func parsePatterns(items []string) (subscription, error) {
-	for _, item := range items {
+func parsePatterns(include, exclude []string) (subscription, error) {
+	for _, item := range slices.Concat(include, exclude) {
 		if _, err := regexp.Compile(item); err != nil {
 			return subscription{}, fmt.Errorf("topics: %q: %w", item, err)
 		}
 	}
-	return subscription{topics: items}, nil
+	return subscription{topics: include, patterns: true, exclude: exclude}, nil
 }
 
 // parseTopics reads items such as foo, foo:0, foo:0-5 and foo:0:1000, several of them parted by commas. Partitions without

@@ -15,26 +15,26 @@ import (
 )
 
 const (
-	sqFieldDriver         = "driver"
-	sqFieldDSN            = "dsn"
-	sqFieldInitFiles      = "init_files"
-	sqFieldInitStatement  = "init_statement"
-	sqFieldInitVerifyConn = "init_verify_conn"
-	sqFieldConnIdleTime   = "conn_max_idle_time"
-	sqFieldConnLifeTime   = "conn_max_life_time"
-	sqFieldConnMaxIdle    = "conn_max_idle"
-	sqFieldConnMaxOpen    = "conn_max_open"
+	sqFieldDriver        = "driver"
+	sqFieldDSN           = "dsn"
+	sqFieldInitFiles     = "init_files"
+	sqFieldInitStatement = "init_statement"
+	sqFieldConnIdleTime  = "conn_max_idle_time"
+	sqFieldConnLifeTime  = "conn_max_life_time"
+	sqFieldConnMaxIdle   = "conn_max_idle"
+	sqFieldConnMaxOpen   = "conn_max_open"
 )
 
 // databaseFields say which database; every component has them.
 func databaseFields() []*service.ConfigField {
 	return []*service.ConfigField{
 		service.NewStringAnnotatedEnumField(sqFieldDriver, map[string]string{
-			postgres: "PostgreSQL. Placeholders are `$1`, `$2`, …",
-			sqlite:   "SQLite. Placeholders are `?`.",
+			postgres:      "PostgreSQL. Placeholders are `$1`, `$2`, …",
+			postgresByPgx: "The same as `postgres`.",
+			sqlite:        "SQLite. Placeholders are `?`.",
 		}).Description("The kind of database."),
 		service.NewStringField(sqFieldDSN).
-			Description("Where the database is. PostgreSQL: a URL or a connection string. SQLite: a path or a `file:` URL; settings go into it as `_pragma`, and `busy_timeout` is 5 s unless the DSN says otherwise.").
+			Description("Where the database is. PostgreSQL: a URL or a connection string; without `sslmode` TLS is tried first and left out if the server has none. SQLite: a path or a `file:` URL; settings go into it as `_pragma`, and `busy_timeout` is 5 s unless the DSN says otherwise.").
 			Example("postgres://follower:${PG_PASSWORD}@localhost:5432/shop?sslmode=require").
 			Example("file:/var/lib/rpk-nessie/shop.db?_pragma=journal_mode(WAL)").
 			Secret(),
@@ -54,10 +54,6 @@ func connectionFields() []*service.ConfigField {
 			Optional().
 			Advanced().
 			Example("CREATE TABLE IF NOT EXISTS orders (id BIGINT PRIMARY KEY, item TEXT)"),
-		service.NewBoolField(sqFieldInitVerifyConn).
-			Description("Whether connecting asks the database for an answer even without anything to run.").
-			Default(true).
-			Advanced(),
 		service.NewDurationField(sqFieldConnIdleTime).
 			Description("How long a connection may be idle before it is closed. Without this field it is kept.").
 			Optional().
@@ -83,7 +79,6 @@ type connection struct {
 	dsn     string
 	files   []string
 	init    string
-	verify  bool
 	tune    func(*sql.DB)
 	fs      fs.FS
 
@@ -115,9 +110,6 @@ func newConnection(conf *service.ParsedConfig) (*connection, error) {
 		if c.init, err = conf.FieldString(sqFieldInitStatement); err != nil {
 			return nil, err
 		}
-	}
-	if c.verify, err = conf.FieldBool(sqFieldInitVerifyConn); err != nil {
-		return nil, err
 	}
 	if c.tune, err = tuning(conf, c.dialect); err != nil {
 		return nil, err
@@ -174,10 +166,8 @@ func (c *connection) connect(ctx context.Context) (err error) {
 		}
 	}()
 	c.tune(db)
-	if c.verify {
-		if err := db.PingContext(ctx); err != nil {
-			return fmt.Errorf("connecting to the %s database of %s: %w", c.dialect.name, sqFieldDSN, err)
-		}
+	if err := db.PingContext(ctx); err != nil {
+		return fmt.Errorf("connecting to the %s database of %s: %w", c.dialect.name, sqFieldDSN, err)
 	}
 	if err := c.initialise(ctx, db); err != nil {
 		return err

@@ -20,8 +20,9 @@ import (
 )
 
 const (
-	postgres = "postgres"
-	sqlite   = "sqlite"
+	postgres      = "postgres"
+	postgresByPgx = "pgx" // another name of postgres
+	sqlite        = "sqlite"
 )
 
 // dialect is what differs between databases.
@@ -41,7 +42,7 @@ type dialect struct {
 
 func dialectOf(name string) (dialect, error) {
 	switch name {
-	case postgres:
+	case postgres, postgresByPgx:
 		return dialect{
 			name: postgres, driver: "pgx", mostParameters: 65535,
 			parameter: func(n int) string { return "$" + strconv.Itoa(n) },

@@ -31,7 +31,7 @@ import (
 // Tables that Spark and Flink's habits wrote merge-on-read, in a real Nessie: position deletes, deletion vectors, an
 // upgrade between the two, equality deletes, compaction of deleted rows, and the endpoint that erases the chain. A branch
 // is moved along the table's commits. After each of them the table in PostgreSQL holds what Spark read there, also when
-// the pipeline was killed somewhere between its words with the database.
+// the pipeline was killed or its connection broke at any byte of what it and the database say.
 func TestPostgresEqualsTheTableAfterEveryCommit(t *testing.T) {
 	stack, err := servers.StartStack()
 	require.NoError(t, err)
@@ -53,23 +53,35 @@ func TestPostgresEqualsTheTableAfterEveryCommit(t *testing.T) {
 			gate := openGate(t, p.DSN)
 			pipeline := copying(stack, name, expected.Key(), branch.Name, gate.dsn, t.TempDir())
 			running := start(t, nil, pipeline)
-			kills, between := 0, 0
+			defer func() {
+				running.kill(t)
+				if t.Failed() {
+					t.Logf("the last pipeline's log:\n%s", running.log)
+				}
+			}()
+			kills, between, breaks := 0, 0, 0
 			for i, commit := range commits {
 				branch, err = client.AssignReference(t.Context(), branch, catalog.Ref{Hash: commit.Hash})
 				require.NoError(t, err)
 				want := sorted(t, commit.Rows)
 				equal := func() bool { return slices.Equal(want, copied(t, db, name)) }
-				if i%3 == 1 {
-					killed := gate.killAfter(1+rand.IntN(2500), running.cmd.Process.Kill)
+				switch i % 3 {
+				case 1:
+					killed := gate.breakAfter(1+rand.IntN(2500), running.cmd.Process.Kill)
 					require.Eventually(t, func() bool { return killed() || equal() }, patience, 10*time.Millisecond, "commit %d", i)
-					running.kill(t)
+					if gate.disarm() {
+						between++
+					}
 					kills++
+					running.kill(t)
 					running = start(t, nil, pipeline)
+				case 2:
+					gate.breakAfter(1+rand.IntN(2500), func() error { breaks++; return nil })
 				}
 				require.Eventually(t, equal, patience, 20*time.Millisecond, "commit %d: %s", i, commit.Message)
+				gate.disarm()
 			}
-			running.kill(t)
-			t.Logf("%d commits, %d kills, %d of them before the database had it all", len(commits), kills, between)
+			t.Logf("%d commits, %d kills, %d of them in the middle, and %d broken connections", len(commits), kills, between, breaks)
 		})
 	}
 }

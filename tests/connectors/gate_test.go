@@ -15,14 +15,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// gate stands between a pipeline and its database. It can kill the pipeline at a byte of what the two say.
+// gate stands between a pipeline and its database. It can break their connection at a byte of what the two say.
 type gate struct {
 	dsn string // of the database, through the gate
 	to  string // host:port
 
 	mu    sync.Mutex
-	left  int          // bytes until kill
-	kill  func() error // nil: not armed
+	left  int          // bytes until then
+	then  func() error // nil: not armed
 	conns map[net.Conn]bool
 	work  sync.WaitGroup
 }
@@ -89,35 +89,37 @@ func (g *gate) pass(from, to net.Conn) {
 	}
 }
 
-// killAfter arms the gate. What it returns tells whether it has killed.
-func (g *gate) killAfter(bytes int, kill func() error) (killed func() bool) {
+// breakAfter arms the gate: so many bytes later a connection breaks, after then. What it returns tells whether it has.
+func (g *gate) breakAfter(bytes int, then func() error) (broken func() bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.left, g.kill = bytes, kill
+	g.left, g.then = bytes, then
 	return func() bool {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		return g.kill == nil
+		return g.then == nil
 	}
 }
 
-// disarm lets everything pass.
-func (g *gate) disarm() {
+// disarm lets everything pass. It tells whether the gate had broken a connection.
+func (g *gate) disarm() (broken bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.kill = nil
+	broken = g.then == nil
+	g.then = nil
+	return broken
 }
 
 func (g *gate) allow(n int) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.kill == nil {
+	if g.then == nil {
 		return true
 	}
 	if g.left -= n; g.left > 0 {
 		return true
 	}
-	_ = g.kill()
-	g.kill = nil
+	_ = g.then()
+	g.then = nil
 	return false
 }

@@ -141,7 +141,7 @@ output:
   processors:
     - catch: []
   sql_raw:
-    driver: postgres
+    driver: pgx
     dsn: `+p.DSN+`
     query: INSERT INTO orders VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET item = EXCLUDED.item
     args_mapping: root = [ this.id, this.item ]

@@ -21,6 +21,7 @@ func (f *follower) deliver(ctx context.Context, l *look, send func(item) error) 
 			return err
 		}
 	}
+	f.reportStep(s)
 	if s.Kind == lineage.Truncate {
 		return send(f.advance(s, truncation(f.conf, s)))
 	}

@@ -294,6 +294,7 @@ func (f *follower) resolve(ctx context.Context, l *look, send func(item) error) 
 		return "", nil, err
 	}
 	f.reportLost(res.Lost)
+	f.reportVerdict(res)
 	if steps, err = l.attribute(ctx, f.place, res.Steps, res.Beyond); err != nil {
 		return "", nil, err
 	}
@@ -307,6 +308,7 @@ func (f *follower) resolve(ctx context.Context, l *look, send func(item) error) 
 			f.place.Ordinal++
 			f.attempt = 0
 		}
+		f.reportStand(*res.Place, res.Verdict)
 		f.stand(*res.Place, catalog.TableCommit{Hash: l.head.Reference.Hash, TimeMs: f.place.CommitTimeMs})
 		err = send(item{place: f.place})
 	}

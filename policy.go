@@ -11,11 +11,14 @@ import (
 	"github.com/rpk-nessie/rpk-nessie/scan"
 )
 
-// RemovedRowsError stops an append pipeline at a snapshot that removes rows.
+// RemovedRowsError stops an append pipeline at a snapshot that removes rows, or
+// at a bridge that does.
 type RemovedRowsError struct {
 	SnapshotID int64
-	Kind       scan.Kind
-	Field      string
+	// From is the snapshot that a bridge starts from, nil for a snapshot alone.
+	From  *int64
+	Kind  scan.Kind
+	Field string
 }
 
 func (e *RemovedRowsError) Error() string {
@@ -23,8 +26,8 @@ func (e *RemovedRowsError) Error() string {
 	if e.Field == niFieldOnOverwrite {
 		options = niFieldOnOverwrite + ": " + onRemovedAddedRows + " or " + onRemovedSkip
 	}
-	return fmt.Sprintf("snapshot %d removes rows (%s), which messages of added rows cannot express: set %s to go past such snapshots, or %s: %s to be told of every change",
-		e.SnapshotID, e.Kind, options, niFieldChanges, changesChangelog)
+	return fmt.Sprintf("%s removes rows (%s), which messages of added rows cannot express: set %s to go past such snapshots, or %s: %s to be told of every change",
+		spanOf(e.From, e.SnapshotID), e.Kind, options, niFieldChanges, changesChangelog)
 }
 
 // withOptions adds to an error what the user can do about it.

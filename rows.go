@@ -138,7 +138,7 @@ func (f *follower) admit(ctx context.Context, s *step, source scan.Source, what 
 	}
 	switch policy {
 	case onRemovedSkip:
-		f.log.Warnf("Skipping snapshot %d, which removes rows (%s), because of %s: %s; %d rows in its added files are not delivered", s.After.SnapshotID, plan.Kind, field, policy, max(plan.Records, 0))
+		f.log.Warnf("Skipping %s, which removes rows (%s), because of %s: %s; %d rows in its added files are not delivered", spanOf(bridgedFrom(s), s.After.SnapshotID), plan.Kind, field, policy, max(plan.Records, 0))
 		f.metrics.rowsSkipped.Incr(max(plan.Records, 0), f.metrics.table, field)
 		return nil, nil
 	case onRemovedAddedRows:
@@ -146,9 +146,9 @@ func (f *follower) admit(ctx context.Context, s *step, source scan.Source, what 
 		if err != nil {
 			return nil, err
 		}
-		f.log.Infof("Delivering the rows that snapshot %d (%s) adds; those that it removes are not told, because of %s: %s", s.After.SnapshotID, plan.Kind, field, policy)
+		f.log.Infof("Delivering the rows that %s (%s) adds; those that it removes are not told, because of %s: %s", spanOf(bridgedFrom(s), s.After.SnapshotID), plan.Kind, field, policy)
 		return sourceOfChanges(changes), nil
 	default:
-		return nil, &RemovedRowsError{SnapshotID: s.After.SnapshotID, Kind: plan.Kind, Field: field}
+		return nil, &RemovedRowsError{SnapshotID: s.After.SnapshotID, From: bridgedFrom(s), Kind: plan.Kind, Field: field}
 	}
 }

@@ -51,7 +51,7 @@ type storedCommit struct {
 	time     time.Time
 	ops      []storedOperation // deletes, then puts, both in key order
 	contents map[string]keyed
-	depth    int // number of commits before it on the first-parent log
+	depth    int // number of commits on the longest way to it, so that no commit is deeper than one that it leads to
 }
 
 func (c *storedCommit) parent() string {
@@ -86,7 +86,10 @@ func (n *Nessie) add(parent *storedCommit, ops []storedOperation, message string
 	}
 	made := &storedCommit{
 		parents: append([]string{parent.hash}, mergeParents...), message: message, meta: meta,
-		time: n.opts.Clock().UTC(), ops: logOrder(ops), contents: contents, depth: parent.depth + 1,
+		time: n.opts.Clock().UTC(), ops: logOrder(ops), contents: contents,
+	}
+	for _, hash := range made.parents {
+		made.depth = max(made.depth, n.commits[hash].depth+1)
 	}
 	hash := n.identity("commit", parent.hash, message, fmt.Sprint(made.ops))
 	made.hash = hex.EncodeToString(hash[:])
@@ -152,7 +155,7 @@ func (n *Nessie) ancestors(from *storedCommit) map[string]bool {
 	return seen
 }
 
-// commonAncestor is the newest commit that leads to both.
+// commonAncestor is a commit that leads to both and to no other that does.
 func (n *Nessie) commonAncestor(a, b *storedCommit) *storedCommit {
 	left, right := n.ancestors(a), n.ancestors(b)
 	best := n.commits[NoAncestor]

@@ -50,6 +50,13 @@ func (s *suite) merge(t *testing.T) {
 	merged, err = s.client.Merge(t.Context(), merged, source.Ref(), "more", catalog.MergeNormal)
 	require.NoError(t, err, "the common ancestor is found along merge parents")
 	assert.Equal(t, int64(4), s.head(t, merged.Ref(), namespace, "t").Content.SnapshotID)
+
+	// The source had more commits than the target: what was merged is an ancestor of the merge all the same.
+	target := s.commit(t, merged, "five", put(at(content, 5), namespace, "t"))
+	source = s.commit(t, s.branchAt(t, target.Hash), "six", put(at(content, 6), namespace, "t"))
+	merged, err = s.client.Merge(t.Context(), target, source.Ref(), "newer", catalog.MergeNormal)
+	require.NoError(t, err, "the common ancestor is the newest one")
+	assert.Equal(t, int64(6), s.head(t, merged.Ref(), namespace, "t").Content.SnapshotID)
 }
 
 func (s *suite) mergeConflict(t *testing.T) {

@@ -53,8 +53,12 @@ func (w *world) happen(c change, rng *rand.Rand) {
 		w.vault.restore()
 		check(w.rt, c.do(w, rng))
 	}
-	w.vault.secure()
+	files := w.vault.secure()
 	w.observe()
+	if s := w.snapshots[w.head().snapshot]; s != nil {
+		s.files = append(s.files, files...) // of commits that change metadata alone
+		w.inspect()
+	}
 }
 
 func (w *world) commit(c nessietest.Change, effects ...effect) error {
@@ -163,7 +167,7 @@ func (w *world) reset(rng *rand.Rand) error {
 	// The commit may be from before a rename.
 	for _, key := range []catalog.Key{{"shop", "orders"}, {"shop", "sales"}} {
 		if _, err := w.client.Head(w.ctx, catalog.Ref{Name: "main"}, key); err == nil {
-			w.key = key
+			w.key, w.renamed = key, w.renamed || !w.key.Equal(key)
 		}
 	}
 	return nil
@@ -322,7 +326,7 @@ func (w *world) rename(*rand.Rand) error {
 	if _, err := w.writer.Rename(w.ctx, w.key, to); err != nil {
 		return err
 	}
-	w.key = to
+	w.key, w.renamed = to, true
 	return nil
 }
 

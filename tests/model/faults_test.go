@@ -47,9 +47,11 @@ func openScene(t *testing.T, limit int) *scene {
 	w.observe()
 	s := &scene{t: t, w: w, s3: s3, keeper: newKeeper(), ledger: newLedger(w)}
 	s.keeper.onSet = s.ledger.stored
-	s.life = begin(w, s.keeper, s.ledger, policies{
-		start: "earliest", lost: "fail", replaced: "fail", removed: "fail", limit: limit, batch: 1,
-	})
+	pol := policies{
+		start: "earliest", lost: "fail", replaced: "fail", overwrite: "fail", del: "fail", limit: limit, batch: 1,
+	}
+	s.ledger.newLife(nil, pol)
+	s.life = begin(w, s.keeper, s.ledger, pol)
 	t.Cleanup(func() { s.life.kill() })
 	s.takes(2)
 	return s
@@ -70,7 +72,7 @@ func (s *scene) takes(rows int) {
 			require.Fail(s.t, "rows do not come", "%d of %d; refusals: %v", s.rows(), rows, refused)
 		}
 	}
-	require.Empty(s.t, s.ledger.faults())
+	require.Empty(s.t, s.ledger.verify())
 }
 
 func (s *scene) rows() int {
@@ -312,7 +314,9 @@ func TestAHangingCacheDoesNotHoldDelivery(t *testing.T) {
 func TestTheNewestOwnerWins(t *testing.T) {
 	s := openScene(t, 65536)
 	s.at(s.w.head())
-	second := begin(s.w, s.keeper, newLedger(s.w), s.life.pol)
+	heir := newLedger(s.w)
+	heir.newLife(s.stored(), s.life.pol)
+	second := begin(s.w, s.keeper, heir, s.life.pol)
 	require.Eventually(t, func() bool { polls, _, _ := second.seen(); return polls > 0 }, patience, time.Millisecond)
 	first := s.life
 	s.life = second

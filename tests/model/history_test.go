@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,15 +22,26 @@ import (
 // tally counts what all histories together went through.
 type tally struct {
 	histories, changes, lives, kills, nacks, refusals, rows, again atomic.Int64
+
+	mu   sync.Mutex
+	said map[string]int // what the input said of its way, and how often
+}
+
+func (y *tally) heard(said map[string]int) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	for what, n := range said {
+		y.said[what] += n
+	}
 }
 
 func (y *tally) String() string {
-	return fmt.Sprintf("%d histories, %d changes, %d lives, %d of them killed, %d batches refused, %d refusals of the input, %d rows, %d of them again",
-		y.histories.Load(), y.changes.Load(), y.lives.Load(), y.kills.Load(), y.nacks.Load(), y.refusals.Load(), y.rows.Load(), y.again.Load())
+	return fmt.Sprintf("%d histories, %d changes, %d lives, %d of them killed, %d batches refused, %d refusals of the input, %d rows, %d of them again; the input said: %v",
+		y.histories.Load(), y.changes.Load(), y.lives.Load(), y.kills.Load(), y.nacks.Load(), y.refusals.Load(), y.rows.Load(), y.again.Load(), y.said)
 }
 
 func TestHistories(t *testing.T) {
-	var all tally
+	all := tally{said: map[string]int{}}
 	t.Run("lanes", func(t *testing.T) {
 		for lane := range lanes {
 			t.Run(strconv.Itoa(lane), func(t *testing.T) {
@@ -102,41 +114,34 @@ type history struct {
 	all    *tally
 
 	life *life
-	// base is where the input stood at the last settlement, or as its life began.
-	base standing
-	// required are the rows that must be acknowledged by now.
-	required map[int64]string
-	nacks    bool
-}
-
-// standing is a place of the input in the truth.
-type standing struct {
-	started bool
-	at      head // where a step under way leads to, else the last complete state
-	// under is true while a step is under way: from below, or from nothing in a scan.
-	under, scan bool
-	below       int64
+	// base is where the input stood at the last settlement, or as its life
+	// began; catalog.NoSnapshot where it had no place.
+	base  int64
+	nacks bool
+	// anew: the next life begins without a checkpoint.
+	anew bool
 }
 
 func begun(ctx context.Context, rt *rapid.T, all *tally) *history {
 	all.histories.Add(1)
 	h := &history{
-		rt: rt, all: all, keeper: newKeeper(), required: map[int64]string{},
+		rt: rt, all: all, keeper: newKeeper(),
 		rng: rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "chance"), 0)),
 		pol: policies{
-			start:    rapid.SampledFrom([]string{"table_scan", "earliest", "latest"}).Draw(rt, "start_from"),
-			lost:     rapid.SampledFrom([]string{"start", "ancestor", "bridge", "table_scan", "fail"}).Draw(rt, "on_lost_lineage"),
-			replaced: rapid.SampledFrom([]string{"fail", "restart"}).Draw(rt, "on_table_replaced"),
-			removed:  rapid.SampledFrom([]string{"fail", "skip"}).Draw(rt, "on_removed"),
-			limit:    rapid.SampledFrom([]int{1, 3, 65536}).Draw(rt, "limit"),
-			batch:    rapid.SampledFrom([]int{1, 2, 4096}).Draw(rt, "batch"),
-			bounded:  rapid.Bool().Draw(rt, "bounded"),
+			start:     rapid.SampledFrom([]string{"table_scan", "earliest", "latest"}).Draw(rt, "start_from"),
+			lost:      rapid.SampledFrom([]string{"start", "ancestor", "bridge", "table_scan", "fail"}).Draw(rt, "on_lost_lineage"),
+			replaced:  rapid.SampledFrom([]string{"fail", "restart"}).Draw(rt, "on_table_replaced"),
+			overwrite: rapid.SampledFrom([]string{"fail", "skip", "added_rows"}).Draw(rt, "on_overwrite"),
+			del:       rapid.SampledFrom([]string{"fail", "skip"}).Draw(rt, "on_delete"),
+			limit:     rapid.SampledFrom([]int{1, 3, 65536}).Draw(rt, "limit"),
+			batch:     rapid.SampledFrom([]int{1, 2, 4096}).Draw(rt, "batch"),
+			bounded:   rapid.Bool().Draw(rt, "bounded"),
+			changelog: rapid.IntRange(0, 3).Draw(rt, "changes") == 0,
 		},
 		nacks: rapid.Bool().Draw(rt, "nacks"),
 	}
-	if h.pol.lost == "bridge" {
-		// Skipping what removes rows skips a bridge as a whole, with the rows that it adds: nothing is promised then.
-		h.pol.removed = "fail"
+	if h.pol.changelog && (h.pol.lost == "start" || h.pol.lost == "ancestor") {
+		h.pol.lost = "bridge" // the others leave changes out, and are refused
 	}
 	h.w = newWorld(ctx, rt)
 	h.ledger = newLedger(h.w)
@@ -161,7 +166,7 @@ func (h *history) fail(format string, args ...any) {
 }
 
 func (h *history) verify() {
-	if faults := h.ledger.faults(); len(faults) > 0 {
+	if faults := h.ledger.verify(); len(faults) > 0 {
 		h.fail("%s", strings.Join(faults, "\n"))
 	}
 }
@@ -172,42 +177,30 @@ func (h *history) live(pol policies) {
 		return
 	}
 	h.all.lives.Add(1)
-	var stored *cache.Checkpoint
-	if value := h.keeper.stored(); value != nil {
-		var err error
-		if stored, err = cache.Decode("place", value); err != nil {
-			h.fail("the stored checkpoint: %v", err)
-		}
+	if h.anew {
+		h.anew = false
+		h.keeper.forget()
+		h.ledger.forget()
 	}
-	h.ledger.newLife(stored)
-	h.base = h.standingOf(stored)
+	stored := h.stored()
 	h.w.begin()
-	h.w.tell("life %s from %+v", describe(pol), h.base)
+	h.ledger.newLife(stored, pol)
+	h.base = h.ledger.course.at
+	h.w.tell("life %+v from %+v", pol, h.ledger.course.standing())
 	h.life = begin(h.w, h.keeper, h.ledger, pol)
 }
 
-func describe(p policies) string {
-	return fmt.Sprintf("(lost %s, replaced %s, removed %s, bounded %v)", p.lost, p.replaced, p.removed, p.bounded)
-}
-
-func (h *history) standingOf(c *cache.Checkpoint) standing {
-	if c == nil || !c.Started() {
-		return standing{}
+// stored is the checkpoint, nil where there is none.
+func (h *history) stored() *cache.Checkpoint {
+	value := h.keeper.stored()
+	if value == nil {
+		return nil
 	}
-	parse := func(s string) int64 {
-		id, err := cache.ParseSnapshotID(s)
-		if err != nil {
-			h.fail("the stored checkpoint: %v", err)
-		}
-		return id
+	c, err := cache.Decode("place", value)
+	if err != nil {
+		h.fail("the stored checkpoint: %v", err)
 	}
-	_, content := c.Identity()
-	s := standing{started: true, at: head{snapshot: parse(c.Last.SnapshotID), content: content}}
-	if p := c.Position; p != nil {
-		s.under, s.scan, s.below = true, p.Kind == "table_scan", s.at.snapshot
-		s.at = head{snapshot: parse(p.To.SnapshotID), content: p.To.ContentID}
-	}
-	return s
+	return c
 }
 
 // take decides what becomes of a batch: mostly it is acknowledged at once.
@@ -359,7 +352,7 @@ func (h *history) settle() {
 		o := h.await()
 		h.verify()
 		if o.caughtUp {
-			h.account(pol)
+			h.account()
 			return
 		}
 		if o.refused == "" {
@@ -379,15 +372,13 @@ func (h *history) conclude() {
 	h.w.vault.restore()
 	h.settle()
 	h.stop()
-	c, err := cache.Decode("place", h.keeper.stored())
-	if err != nil {
-		h.fail("the last checkpoint: %v", err)
-	}
-	if got := h.standingOf(c); got.at.snapshot != h.w.head().snapshot || got.at.content != h.w.head().content || c.Position != nil {
-		h.fail("all is acknowledged, and the checkpoint is at %+v, not at %+v", got, h.w.head())
+	c := h.stored()
+	if _, content := c.Identity(); snapshotOf(c.Last) != h.w.head().snapshot || content != h.w.head().content || c.Position != nil {
+		h.fail("all is acknowledged, and the checkpoint is not at %+v", h.w.head())
 	}
 	h.ledger.mu.Lock()
 	defer h.ledger.mu.Unlock()
+	h.all.heard(h.ledger.tally)
 	for _, r := range h.ledger.rows {
 		h.all.rows.Add(1)
 		h.all.again.Add(int64(r.delivered - 1))

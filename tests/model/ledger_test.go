@@ -6,6 +6,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,48 +22,220 @@ import (
 type ledger struct {
 	w *world
 
-	mu       sync.Mutex
-	broken   []string
-	rows     map[int64]*row
-	acked    map[stepKey]map[int64]bool // ordinals
-	flying   []*flight                  // handed out in this life and not acknowledged
-	refused  map[place]int              // batches that were refused and come again
-	refusals map[place]int              // how often each was, in this life
-	last     place                      // of the newest batch of this life
-	lastID   int64                      // its snapshot
-	order    *cache.Order               // of the stored checkpoint
-	lost     int                        // lineages lost since the last ask
-	replays  int                        // ways around since the last ask
+	mu     sync.Mutex
+	broken []string
+	deaf   bool    // the life was killed: nothing it says counts any more
+	said   []claim // by this life, not yet held to the truth
+	writes []write // of the checkpoint, not yet held to the truth
+
+	life   int // its number
+	course *course
+	rows   map[int64]*row            // by id, negative for deletes, 0 for truncates
+	legs   map[int64][]leg           // that were claimed, by ordinal, oldest first
+	moves  map[leg]int               // how many leaps were announced before a leg was last claimed
+	acked  map[leg]map[int64]message // by ordinal in the leg
+	passed map[leg]bool              // announced as passed over
+	stood  map[int64]bool            // snapshots that were reached without a step
+	given  map[leg]bool              // given up, and not taken up again
+	around map[int64]int             // ways around that were looked for, by ordinal, in this life
+	leaps  int                       // that were announced in all lives
+	tally  map[string]int            // what was said, and how often
+	leaves map[string]bool           // what was announced that leaves rows out for good
+
+	flying   []*flight     // handed out in this life and not acknowledged
+	refused  map[place]int // batches that were refused and come again
+	refusals map[place]int // how often each was, in this life
+	last     *flight       // the newest of this life that is no replay
+	began    *cache.Checkpoint
+	afresh   bool         // a whole step is delivered again, as its plan changed
+	order    *cache.Order // of the stored checkpoint
+	checked  int64        // the ordinal up to which steps are known to be acknowledged
+}
+
+// write is one write of the checkpoint, and what was acknowledged by then.
+type write struct {
+	c     *cache.Checkpoint
+	acked map[leg]map[int64]message // of the steps that it says are complete
 }
 
 // row is what became of one row.
 type row struct {
-	delivered, allowed int
-	acked              bool
-	at                 place // of the newest delivery
+	delivered, nacked int
+	acked             bool
+	at                place // of the newest delivery
+	leaps             int   // announced before its step
+	life              int
 }
 
-// place is where a row stands: the step's ordinal, and its own in the step.
-type place struct{ step, row int64 }
+func (m message) key() int64 {
+	if m.operation == "delete" {
+		return -m.id
+	}
+	return m.id
+}
 
-func (p place) before(q place) bool { return p.step < q.step || p.step == q.step && p.row < q.row }
+// place is where a row stands: the step, and its ordinal in it.
+type place struct {
+	leg leg
+	row int64
+}
 
-type stepKey struct{ step, snapshot int64 }
+func (p place) before(q place) bool {
+	return p.leg.n < q.leg.n || p.leg.n == q.leg.n && p.row < q.row
+}
 
 // flight is a batch on its way.
 type flight struct {
 	d        delivery
 	at       place
-	snapshot int64
-	ids      []int64
+	messages []message
 }
 
+func (f *flight) end() int64 { return f.at.row + int64(len(f.messages)) }
+
 func newLedger(w *world) *ledger {
-	return &ledger{w: w, rows: map[int64]*row{}, acked: map[stepKey]map[int64]bool{}, refused: map[place]int{}, refusals: map[place]int{}}
+	g := &ledger{w: w, refused: map[place]int{}, refusals: map[place]int{}, tally: map[string]int{}}
+	g.forget()
+	return g
+}
+
+// forget goes with a checkpoint that was thrown away.
+func (g *ledger) forget() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.order, g.checked, g.leaps = nil, 0, 0
+	g.rows, g.given = map[int64]*row{}, map[leg]bool{}
+	g.legs, g.moves, g.acked, g.passed = map[int64][]leg{}, map[leg]int{}, map[leg]map[int64]message{}, map[leg]bool{}
+	g.stood, g.leaves = map[int64]bool{}, map[string]bool{}
 }
 
 func (g *ledger) fault(format string, args ...any) {
 	g.broken = append(g.broken, fmt.Sprintf(format, args...))
+}
+
+// newLife begins where the stored checkpoint stands.
+func (g *ledger) newLife(stored *cache.Checkpoint, pol policies) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.flying, g.last, g.began, g.deaf, g.afresh = nil, nil, stored, false, false
+	g.said, g.writes = nil, nil
+	g.life++
+	g.around = map[int64]int{}
+	clear(g.refused)
+	clear(g.refusals)
+	for _, r := range g.rows {
+		r.nacked = 0
+	}
+	c := &course{w: g.w, pol: pol, fault: g.fault}
+	g.course = c
+	if stored == nil || !stored.Started() {
+		return
+	}
+	_, c.content = stored.Identity()
+	c.started, c.ordinal = true, stored.Step
+	c.at = snapshotOf(stored.Last)
+	if p := stored.Position; p != nil {
+		l := legOf(stored)
+		c.under, c.leapt = &l, l.from == nothing || l.crosses()
+	}
+	g.checked = stored.Step
+}
+
+func snapshotOf(ref cache.StateRef) int64 {
+	id, err := cache.ParseSnapshotID(ref.SnapshotID)
+	if err != nil {
+		panic(err)
+	}
+	return id
+}
+
+// legOf is the step that a checkpoint says is under way.
+func legOf(c *cache.Checkpoint) leg {
+	l := leg{n: c.Step + 1, kind: c.Position.Kind, from: nothing, to: snapshotOf(c.Position.To)}
+	if c.Position.From != nil {
+		l.from = snapshotOf(*c.Position.From)
+	}
+	return l
+}
+
+// heard takes a line of the log.
+func (g *ledger) heard(line string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.deaf {
+		return
+	}
+	switch {
+	case strings.Contains(line, "comes before") && strings.Contains(line, "dropped"):
+		g.fault("the input put a checkpoint that goes backwards: %s", line)
+	case strings.Contains(line, "delivering the whole step again"):
+		g.afresh = true
+	}
+	s, ok := claimed(line)
+	if !ok {
+		return
+	}
+	g.said = append(g.said, s)
+	switch s.what {
+	case sayStep:
+		if old := g.legs[s.leg.n]; len(old) == 0 || old[len(old)-1] != s.leg {
+			g.legs[s.leg.n] = append(old, s.leg)
+		}
+		g.moves[s.leg] = g.leaps
+		delete(g.given, s.leg)
+	case sayStart:
+		g.leaps++
+		g.stood[s.leg.to] = true
+		g.leaves["from the start"] = g.leaves["from the start"] || s.policy != ""
+	case sayStand:
+		g.stood[s.leg.to] = true
+	case sayLost:
+		g.leaps++
+		g.leaves["lost lineage"] = g.leaves["lost lineage"] || s.policy == "start" || s.policy == "ancestor"
+	case sayReplaced:
+		g.leaps++
+	case sayAround:
+		g.leaps++
+		n := g.newest()
+		g.around[n]++
+		if l, ok := g.claimedAs(n); ok {
+			g.given[l] = true
+		}
+	case saySkip:
+		g.leaves["passed over"] = true
+		if l, ok := g.claimedAs(g.newest()); ok {
+			g.passed[l] = true
+		}
+	}
+}
+
+// newest is the ordinal of the step that was claimed last.
+func (g *ledger) newest() int64 {
+	for _, s := range slices.Backward(g.said) {
+		if s.what == sayStep {
+			return s.leg.n
+		}
+	}
+	if g.began != nil {
+		return g.began.Step + 1
+	}
+	return 0
+}
+
+// claimedAs is what was last said of a step.
+func (g *ledger) claimedAs(n int64) (leg, bool) {
+	all := g.legs[n]
+	if len(all) == 0 {
+		return leg{}, false
+	}
+	return all[len(all)-1], true
+}
+
+// silence ends what a life can say.
+func (g *ledger) silence() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.deaf = true
 }
 
 // deliver takes a batch from the input and holds it to the rules.
@@ -70,87 +244,142 @@ func (g *ledger) deliver(d delivery) *flight {
 	defer g.mu.Unlock()
 	f := g.read(d)
 	g.flying = append(g.flying, f)
-	g.inOrder(f)
-	for i, id := range f.ids {
-		r := g.rows[id]
-		if r == nil {
-			r = &row{allowed: 1 + g.lost + g.replays}
-			g.rows[id] = r
+	expected := g.w.expect(f.at.leg, g.course.pol)
+	replay := g.inOrder(f)
+	for i, c := range f.messages {
+		at := place{f.at.leg, f.at.row + int64(i)}
+		if !expected.messages[c] || expected.stops(g.course.pol) {
+			g.fault("%v is no message of step %+v", c, f.at.leg)
 		}
-		r.delivered++
-		r.at = place{f.at.step, f.at.row + int64(i)}
-		if r.delivered > r.allowed {
-			g.fault("row %d of snapshot %d, step %d, comes a time %d, and nothing allows it", id, f.snapshot, f.at.step, r.delivered)
-		}
-		g.belongs(d.batch[i], id, f.snapshot)
+		g.once(c, at, replay)
 	}
 	return f
+}
+
+// once holds a row to its number: it comes again only if the batch was refused,
+// the process died before its acknowledgement was stored, or the input leapt.
+func (g *ledger) once(m message, at place, replay bool) {
+	r := g.rows[m.key()]
+	if r == nil {
+		r = &row{}
+		g.rows[m.key()] = r
+	}
+	switch {
+	case r.delivered == 0 || replay && r.nacked > 0:
+	case g.moves[at.leg] > r.leaps:
+	case r.life != g.life && !covered(g.began, r.at):
+	case g.afresh:
+	default:
+		g.fault("%v of step %+v comes a time %d, and nothing allows it", m, at.leg, r.delivered+1)
+	}
+	if replay && r.nacked > 0 {
+		r.nacked--
+	}
+	r.delivered++
+	r.at, r.leaps, r.life = at, g.moves[at.leg], g.life
 }
 
 func (g *ledger) read(d delivery) *flight {
 	f := &flight{d: d}
 	m := d.batch[0]
-	id, _ := m.MetaGet("snapshot_id")
-	f.snapshot, _ = strconv.ParseInt(id, 10, 64)
 	step, _ := m.MetaGetMut("step")
 	first, _ := m.MetaGetMut("first_row")
-	f.at.step, _ = step.(int64)
+	n, _ := step.(int64)
 	f.at.row, _ = first.(int64)
 	for _, m := range d.batch {
+		operation, _ := m.MetaGet("operation")
 		body, err := m.AsBytes()
 		var r struct{ ID int64 }
 		if err != nil || json.Unmarshal(body, &r) != nil {
 			g.fault("a message that is no row: %q", body)
 		}
-		f.ids = append(f.ids, r.ID)
+		f.messages = append(f.messages, message{operation, r.ID})
+	}
+	var ok bool
+	if f.at.leg, ok = g.legFor(n, m); !ok {
+		g.fault("a batch of step %d says of itself what was never said of the step: %v", n, g.legs[n])
 	}
 	return f
 }
 
-// inOrder holds a batch to the order of the ones before, in this life.
-func (g *ledger) inOrder(f *flight) {
-	if n := g.refused[f.at]; n > 0 {
-		g.refused[f.at]--
-		return
-	}
-	if !g.last.before(f.at) {
-		g.fault("batch %v comes after %v", f.at, g.last)
-	}
-	was, now := g.w.snapshots[g.lastID], g.w.snapshots[f.snapshot]
-	if was != nil && now != nil && f.at.step != g.last.step && g.lost == 0 && was.content == now.content &&
-		!g.w.descends(head{snapshot: now.id, content: now.content}, head{snapshot: was.id, content: was.content}) {
-		g.fault("snapshot %d follows %d, from which it does not descend", now.id, was.id)
-	}
-	g.last, g.lastID = f.at, f.snapshot
-}
-
-// belongs tells whether a row can be what its message says.
-func (g *ledger) belongs(m *service.Message, id, snapshot int64) {
-	s := g.w.snapshots[snapshot]
-	if s == nil {
-		g.fault("row %d comes with snapshot %d, which does not exist", id, snapshot)
-		return
-	}
+// legFor finds the step that a message belongs to, by what it says of itself.
+func (g *ledger) legFor(n int64, m *service.Message) (leg, bool) {
+	snapshot, _ := m.MetaGet("snapshot_id")
 	operation, _ := m.MetaGet("operation")
 	from, bridged := m.MetaGet("snapshot_from")
-	var ok bool
-	switch {
-	case operation == "read":
-		ok = s.live[id]
-	case bridged:
-		before, _ := strconv.ParseInt(from, 10, 64)
-		ok = s.live[id] && !g.w.live(before)[id]
-	default:
-		ok = s.kind == added
-		for i := 0; ok && i < len(s.rows); i++ {
-			if s.rows[i] == id {
-				return
-			}
+	for _, l := range slices.Backward(g.legs[n]) {
+		fits := cache.FormatSnapshotID(l.to) == snapshot && bridged == l.crosses()
+		if bridged {
+			fits = fits && from == strconv.FormatInt(l.from, 10)
 		}
-		ok = false
+		switch l.kind {
+		case "table_scan":
+			fits = fits && operation == "read"
+		case "truncate":
+			fits = operation == "truncate"
+		default:
+			fits = fits && operation != "read" && operation != "truncate"
+		}
+		if fits {
+			return l, true
+		}
 	}
+	return leg{}, false
+}
+
+// inOrder holds a batch to the order of the ones before, in this life: each
+// goes on exactly where the one before it ended. It tells whether the batch is
+// the replay of one that was refused.
+func (g *ledger) inOrder(f *flight) (replay bool) {
+	if g.refused[f.at] > 0 {
+		g.refused[f.at]--
+		return true
+	}
+	defer func() { g.last = f }()
+	goesOn, from := f.at.leg, int64(0)
+	switch {
+	case g.last != nil && g.last.at.leg == goesOn:
+		from = g.last.end()
+	case g.began != nil && g.began.Position != nil && legOf(g.began) == goesOn && g.around[goesOn.n] == 0:
+		from = g.began.Position.Row
+	}
+	if f.at.row != from && !(f.at.row == 0 && (g.afresh || g.around[goesOn.n] > 0)) {
+		g.fault("a batch of step %+v begins at row %d, not at %d", goesOn, f.at.row, from)
+	}
+	done := int64(0)
+	if g.began != nil {
+		done = g.began.Step
+	}
+	if g.last != nil {
+		done = g.last.at.leg.n - 1
+	}
+	if goesOn.n <= done {
+		g.fault("a batch of step %+v comes when step %d is done", goesOn, done)
+	}
+	for n := done + 1; n < goesOn.n; n++ {
+		g.wasWhole(n)
+	}
+	return false
+}
+
+// wasWhole holds a step to having been delivered to its end, as the next one
+// comes.
+func (g *ledger) wasWhole(n int64) {
+	l, ok := g.claimedAs(n)
 	if !ok {
-		g.fault("row %d comes as %s of snapshot %d (from %q), which it is not", id, operation, snapshot, from)
+		g.fault("step %d is left out", n)
+		return
+	}
+	e := g.w.expect(l, g.course.pol)
+	end := int64(0)
+	switch {
+	case g.last != nil && g.last.at.leg == l:
+		end = g.last.end()
+	case g.began != nil && g.began.Position != nil && legOf(g.began) == l:
+		end = g.began.Position.Row
+	}
+	if !e.stops(g.course.pol) && !g.passed[l] && !g.given[l] && end != int64(len(e.messages)) {
+		g.fault("of step %+v %d rows were delivered when the next one came, not %d", l, end, len(e.messages))
 	}
 }
 
@@ -158,13 +387,12 @@ func (g *ledger) belongs(m *service.Message, id, snapshot int64) {
 func (g *ledger) accept(f *flight) {
 	g.mu.Lock()
 	g.land(f)
-	key := stepKey{f.at.step, f.snapshot}
-	if g.acked[key] == nil {
-		g.acked[key] = map[int64]bool{}
+	if g.acked[f.at.leg] == nil {
+		g.acked[f.at.leg] = map[int64]message{}
 	}
-	for i, id := range f.ids {
-		g.rows[id].acked = true
-		g.acked[key][f.at.row+int64(i)] = true
+	for i, c := range f.messages {
+		g.rows[c.key()].acked = true
+		g.acked[f.at.leg][f.at.row+int64(i)] = c
 	}
 	g.mu.Unlock()
 	if err := f.d.ack(context.Background(), nil); err != nil {
@@ -187,8 +415,8 @@ func (g *ledger) reject(f *flight) {
 	g.land(f)
 	g.refused[f.at]++
 	g.refusals[f.at]++
-	for _, id := range f.ids {
-		g.rows[id].allowed++
+	for _, c := range f.messages {
+		g.rows[c.key()].nacked++
 	}
 	g.mu.Unlock()
 	if err := f.d.ack(context.Background(), errRefused); err != nil {
@@ -199,67 +427,22 @@ func (g *ledger) reject(f *flight) {
 // land takes a batch from those in flight. One that was refused stays due: the
 // checkpoint must not pass it.
 func (g *ledger) land(f *flight) {
-	for i, other := range g.flying {
-		if other == f {
-			g.flying = append(g.flying[:i], g.flying[i+1:]...)
-			return
-		}
+	if i := slices.Index(g.flying, f); i >= 0 {
+		g.flying = slices.Delete(g.flying, i, i+1)
 	}
 }
 
 func (g *ledger) held() []*flight {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return append([]*flight(nil), g.flying...)
-}
-
-// newLife forgets what a life knew. Rows beyond the stored checkpoint may come
-// again.
-func (g *ledger) newLife(stored *cache.Checkpoint) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.flying, g.last, g.lastID = nil, place{}, 0
-	clear(g.refused)
-	clear(g.refusals)
-	g.lost, g.replays = 0, 0
-	for _, r := range g.rows {
-		r.allowed = r.delivered
-		if !covered(stored, r.at) {
-			r.allowed++
-		}
-	}
-}
-
-// forget goes with a checkpoint that was thrown away.
-func (g *ledger) forget() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.order = nil
-	clear(g.acked)
+	return slices.Clone(g.flying)
 }
 
 func covered(c *cache.Checkpoint, p place) bool {
-	return c != nil && c.Started() && (p.step <= c.Step || c.Position != nil && p.step == c.Step+1 && p.row < c.Position.Row)
-}
-
-// heard learns from the log what allows rows to come again.
-func (g *ledger) heard(line string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	switch {
-	case strings.HasPrefix(line, "The lineage between the checkpoint and the head"):
-		g.lost++
-	case strings.HasPrefix(line, "Looking for a way around"):
-		g.replays++
-	case strings.Contains(line, "comes before") && strings.Contains(line, "dropped"):
-		g.fault("the input put a checkpoint that goes backwards: %s", line)
-		return
-	default:
-		return
+	if c == nil || !c.Started() {
+		return false
 	}
-	for _, r := range g.rows {
-		r.allowed++
-	}
+	return p.leg.n <= c.Step || c.Position != nil && p.leg == legOf(c) && p.row < c.Position.Row
 }
 
 // stored holds a write of the checkpoint to the rules.
@@ -281,47 +464,78 @@ func (g *ledger) stored(value []byte) {
 	}
 	for _, f := range g.flying {
 		if covered(c, f.at) {
-			g.fault("the checkpoint %+v is ahead of batch %v, which is not acknowledged", now, f.at)
+			g.fault("the checkpoint %+v is ahead of batch %+v, which is not acknowledged", now, f.at)
 		}
 	}
 	for at, n := range g.refused {
 		if n > 0 && covered(c, at) {
-			g.fault("the checkpoint %+v is ahead of batch %v, which was refused", now, at)
+			g.fault("the checkpoint %+v is ahead of batch %+v, which was refused", now, at)
 		}
 	}
-	if p := c.Position; p != nil {
-		to, _ := strconv.ParseInt(p.To.SnapshotID, 10, 64)
-		for i := range p.Row {
-			if !g.acked[stepKey{c.Step + 1, to}][i] {
-				g.fault("the checkpoint %+v is behind row %d of snapshot %d, which is not acknowledged", now, i, to)
+	if c.Position != nil {
+		for i := range c.Position.Row {
+			if _, ok := g.acked[legOf(c)][i]; !ok {
+				g.fault("the checkpoint %+v is behind row %d of step %+v, which is not acknowledged", now, i, legOf(c))
 				break
 			}
 		}
 	}
-}
-
-// faults are the promises that were broken.
-func (g *ledger) faults() []string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return append([]string(nil), g.broken...)
-}
-
-// marks are how often lineage was lost, and a way around sought, in this life
-// since the last settlement.
-func (g *ledger) marks() (lost, replays int) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.lost, g.replays
-}
-
-func (g *ledger) settled() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.lost > 0 {
-		g.lastID = 0 // what comes next need not descend from it
+	w := write{c: c, acked: map[leg]map[int64]message{}}
+	for n := g.checked + 1; n <= c.Step; n++ {
+		if l, ok := g.claimedAs(n); ok {
+			w.acked[l] = maps.Clone(g.acked[l])
+		} else {
+			g.fault("the checkpoint %+v says that step %d is complete, which was never said to be taken", now, n)
+		}
 	}
-	g.lost, g.replays = 0, 0
+	g.checked = max(g.checked, c.Step)
+	g.writes = append(g.writes, w)
+}
+
+// verify holds what was said and stored since the last time to the truth.
+func (g *ledger) verify() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.course != nil && !g.deaf {
+		for _, s := range g.said[g.course.heard:] {
+			g.course.follow(s)
+			g.tally[strings.TrimSpace(s.what+" "+s.leg.kind+s.policy)]++
+		}
+		g.course.heard = len(g.said)
+	}
+	for _, w := range g.writes {
+		g.holds(w)
+	}
+	g.writes = nil
+	return slices.Clone(g.broken)
+}
+
+// holds tells whether a checkpoint says no more than what was acknowledged.
+func (g *ledger) holds(w write) {
+	for l, acked := range w.acked {
+		e := g.w.expect(l, g.course.pol)
+		if e.stops(g.course.pol) || g.passed[l] || g.given[l] {
+			continue
+		}
+		for _, c := range acked {
+			delete(e.messages, c)
+		}
+		for c := range e.messages {
+			g.fault("the checkpoint is behind step %+v, whose %v was not acknowledged", l, c)
+		}
+	}
+	last := snapshotOf(w.c.Last)
+	reached := g.stood[last] || w.c.Step == 0
+	for _, l := range g.legs[w.c.Step] {
+		reached = reached || l.to == last
+	}
+	reached = reached || g.began != nil && g.began.Started() && snapshotOf(g.began.Last) == last
+	if !reached {
+		g.fault("the checkpoint stands at snapshot %d after step %d, where the input has not been", last, w.c.Step)
+	}
+	if w.c.Position != nil && !slices.Contains(g.legs[w.c.Step+1], legOf(w.c)) && w.c.Step > 0 {
+		g.fault("the checkpoint stands in step %+v, which was never said to be taken", legOf(w.c))
+	}
 }
 
 func (g *ledger) hasAcked(id int64) bool {

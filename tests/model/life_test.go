@@ -25,9 +25,26 @@ const readerHeader = "X-Reader"
 
 // policies are what a configuration can say about the bad day.
 type policies struct {
-	start, lost, replaced, removed string
-	limit, batch                   int
-	bounded                        bool
+	start, lost, replaced string
+	overwrite, del        string // where messages of added rows can't say what a snapshot does
+	limit, batch          int
+	bounded, changelog    bool
+}
+
+// onRemoved is the policy for snapshots that remove rows, by their kind.
+func (p policies) onRemoved(kind string) string {
+	if kind == "overwrite" {
+		return p.overwrite
+	}
+	return p.del
+}
+
+// changes are the fields that say which changes of rows are told.
+func (p policies) changes() string {
+	if p.changelog {
+		return "changes: changelog"
+	}
+	return fmt.Sprintf("on_overwrite: %s\n  on_delete: %s", p.overwrite, p.del)
 }
 
 func (p policies) yaml(w *world) string {
@@ -53,11 +70,10 @@ nessie:
   start_from: %s
   on_lost_lineage: %s
   on_table_replaced: %s
-  on_overwrite: %s
-  on_delete: %s
+  %s
   checkpoint_limit: %d
   batch_rows: %d
-`, w.server.URL, w.key.Name(), w.storage, poll, readerHeader, p.start, p.lost, p.replaced, p.removed, p.removed, p.limit, p.batch)
+`, w.server.URL, w.key.Name(), w.storage, poll, readerHeader, p.start, p.lost, p.replaced, p.changes(), p.limit, p.batch)
 }
 
 // delivery is a batch that the input handed out.
@@ -149,6 +165,7 @@ func (l *life) end() {
 // does any more counts.
 func (l *life) kill() {
 	l.handle.cut()
+	l.ledger.silence()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	stopped := make(chan error, 1)
@@ -202,7 +219,7 @@ func (l *life) seen() (polls, under int64, refused []string) {
 // ear is the log of a life.
 type ear struct{ l *life }
 
-func (e *ear) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
+func (e *ear) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelDebug }
 func (e *ear) WithAttrs([]slog.Attr) slog.Handler               { return e }
 func (e *ear) WithGroup(string) slog.Handler                    { return e }
 

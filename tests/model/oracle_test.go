@@ -3,217 +3,171 @@
 package model
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
+
+	"github.com/rpk-nessie/rpk-nessie/catalog"
 )
 
-// account is asked when the input has caught up: it adds the rows that the
-// policies promise between the last standing and the head to the required
-// ones, and looks for all of them.
-func (h *history) account(pol policies) {
+// account is asked when the input has caught up: it stands at the head, and
+// what had to come has come.
+func (h *history) account() {
+	h.verify()
+	h.w.tell("    caught up")
+	h.ledger.mu.Lock()
+	c := h.ledger.course
+	c.arrive()
+	leapt, leaves := c.leapt, len(h.ledger.leaves) > 0
+	c.leapt = false
+	h.ledger.mu.Unlock()
+	h.verify()
 	to := h.w.head()
-	lost, replays := h.ledger.marks()
-	h.w.tell("    caught up (lost %d, ways around %d)", lost, replays)
-	switch {
-	case to.content == "":
-		h.fail("the input has caught up with a table that is not there")
-	case !h.base.started:
-		h.requireStart(pol, to, lost)
-	case lost > 0:
-		if !h.mayLose() {
-			h.fail("lineage is reported lost, and the history is whole from %+v through %+v", h.base.at, h.w.since)
-		}
-		h.requireLost(pol, to)
-	case h.replacedSince():
-		if h.base.at.content != to.content && pol.start != "latest" {
-			h.require(h.held(to), "it is in the table that stands under the name now")
-		}
-	case !h.w.descends(to, h.base.at):
-		h.fail("the input went from %+v to %+v without a word, and one does not descend from the other", h.base.at, to)
-	default:
-		h.requireLine(to)
+	if c.standing() != (head{snapshot: to.snapshot, content: to.content}) {
+		h.fail("the input finds nothing new, and stands at %+v by its own words, not at %+v", c.standing(), to)
 	}
-	h.requireStep()
-	h.look()
-	h.ledger.settled()
-	h.base = standing{started: true, at: to}
+	if !leapt {
+		h.requireLine(h.base, to.snapshot)
+	}
+	if !leaves {
+		h.requireTable(to.snapshot)
+	}
+	h.base = to.snapshot
 	h.w.begin()
 }
 
-func (h *history) require(rows map[int64]bool, why string) {
-	for id := range rows {
-		if _, ok := h.required[id]; !ok {
-			h.required[id] = why
-		}
-	}
-}
-
-func (h *history) look() {
-	for id, why := range h.required {
-		if !h.ledger.hasAcked(id) {
-			h.fail("row %d is lost: %s", id, why)
-		}
-	}
-}
-
-// requireStart: whatever head the input started at, what is live now was
-// scanned there or added since, unless the start leaves it out.
-func (h *history) requireStart(pol policies, to head, lost int) {
-	skipped := pol.start == "latest" || pol.lost == "start" && lost > 0 || len(h.w.since) > 1
-	if !skipped {
-		rows := h.w.live(to.snapshot)
-		if pol.start == "earliest" {
-			rows = h.plain(h.w.line(to.snapshot), rows)
-		}
-		h.require(rows, "it is in the table that the input started at")
-	}
-}
-
-// held are the rows of a table that was scanned as a whole, at this head or at
-// one before it.
-func (h *history) held(to head) map[int64]bool {
-	n := len(h.w.since)
-	if n == 1 || n == 2 && h.w.since[0].snapshot == h.base.at.snapshot {
-		return h.w.live(to.snapshot)
-	}
-	return h.plain(h.w.line(to.snapshot), h.w.live(to.snapshot))
-}
-
-// plain are rows of snapshots that only add. Others fall under on_overwrite.
-func (h *history) plain(line []*snapshot, live map[int64]bool) map[int64]bool {
-	out := map[int64]bool{}
-	for _, s := range line {
+// requireLine: every row that a snapshot between two states added has come, as
+// nothing was said that leaves any out. It does not ask what the input said of
+// its steps.
+func (h *history) requireLine(from, to int64) {
+	for _, s := range h.w.above(from, to) {
 		for _, id := range s.rows {
-			if s.kind == added && (live == nil || live[id]) {
-				out[id] = true
+			if s.kind == added && !h.ledger.hasAcked(id) {
+				h.fail("row %d of snapshot %d is lost", id, s.id)
 			}
 		}
 	}
-	return out
 }
 
-// requireLine: every row that a snapshot of the line added; where files were
-// gone, those that are live, which a bridge delivers.
-func (h *history) requireLine(to head) {
-	var live map[int64]bool
-	from := h.base.at.snapshot
-	if !h.w.whole(from, to.snapshot) {
-		live = h.w.live(to.snapshot)
-		if live == nil {
-			return
+// requireTable: what the table holds has come, whichever way. Who replays a
+// changelog holds the table, and nothing else.
+func (h *history) requireTable(to int64) {
+	for id := range h.w.live(to) {
+		if !h.ledger.hasAcked(id) {
+			h.fail("row %d is in the table, and never came", id)
 		}
 	}
-	h.require(h.plain(h.w.above(from, to.snapshot), live), fmt.Sprintf("a snapshot between %d and %d added it", from, to.snapshot))
-}
-
-// requireStep: a step that was under way is finished, whatever became of the
-// branch.
-func (h *history) requireStep() {
-	at := h.base.at.snapshot
-	switch {
-	case !h.base.under || !h.w.whole(at, at):
-	case h.base.scan:
-		h.require(h.w.live(at), "a scan of its snapshot was under way")
-	default:
-		h.require(h.plain(h.w.line(at)[:1], nil), "its snapshot was under way")
+	if !h.pol.changelog {
+		return
 	}
-}
-
-// requireLost: what the policy for lost lineage promises, where one loss alone
-// can have been met.
-func (h *history) requireLost(pol policies, to head) {
-	above := h.w.above(h.base.at.snapshot, to.snapshot)
-	switch {
-	case pol.lost == "table_scan" && !h.replacedSince():
-		h.require(h.held(to), "lost lineage: table_scan")
-	case len(h.w.since) > 2 || h.replacedSince():
-	case pol.lost == "ancestor" && h.w.whole(h.base.at.snapshot, to.snapshot):
-		h.require(h.plain(above, nil), "lost lineage: ancestor")
-	case pol.lost == "bridge":
-		h.require(h.plain(above, h.w.live(to.snapshot)), "lost lineage: bridge")
-	}
-}
-
-// replacedSince tells whether another table was under the name since the base.
-func (h *history) replacedSince() bool {
-	return slices.ContainsFunc(h.w.since, func(s head) bool { return s.content != h.base.at.content })
-}
-
-// mayLose tells whether any two of the states that the input can have met leave
-// a gap: one does not descend from the other, or a file between them was gone.
-func (h *history) mayLose() bool {
-	met := h.w.since
-	if !h.base.started && h.broken() {
-		return true
-	}
-	if h.base.started {
-		met = append([]head{h.base.at}, met...)
-	}
-	for i, from := range met {
-		for _, to := range met[i+1:] {
-			if !h.w.descends(to, from) || !h.w.whole(from.snapshot, to.snapshot) {
-				return true
-			}
+	live := h.w.live(to)
+	for id := int64(1); id <= h.w.lastRow; id++ {
+		if holds := h.ledger.replayed(id); holds != live[id] {
+			h.fail("replaying the changes says %v of row %d, and the table %v", holds, id, live[id])
 		}
 	}
-	return false
 }
 
-// A refusal names what and why. lift is what its text says that helps.
+// replayed tells whether the newest change of a row leaves it there.
+func (g *ledger) replayed(id int64) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	came := g.rows[id]
+	if came == nil {
+		return false
+	}
+	after := func(r *row) bool { return r == nil || r.at.before(came.at) }
+	return after(g.rows[-id]) && after(g.rows[0])
+}
+
+// A refusal names what and why. right tells whether it is true, lift is what
+// its text says that helps.
 var refusals = []struct {
 	text  *regexp.Regexp
-	right func(*history, policies) bool
-	lift  func(*history, *policies)
+	right func(*history, policies, []string) bool
+	lift  func(*history, *policies, []string)
 }{
 	{
-		regexp.MustCompile(`snapshot \d+ removes rows \((delete|overwrite)\), which messages of added rows cannot express: set on_(delete: skip|overwrite: added_rows or skip) to go past`),
-		func(h *history, p policies) bool { return p.removed == "fail" && h.removes() },
-		func(_ *history, p *policies) { p.removed = "skip" },
+		regexp.MustCompile(`(?:the difference from (` + aState + `) to )?(snapshot \d+) removes rows \((delete|overwrite)\), which messages of added rows cannot express: set on_(delete: skip|overwrite: added_rows or skip) to go past`),
+		func(h *history, p policies, said []string) bool {
+			c := h.ledger.course
+			if c.under == nil || stateNamed(said[2]) != c.under.to || (said[1] != "") != c.under.crosses() || said[1] != "" && stateNamed(said[1]) != c.under.from {
+				return false
+			}
+			return slices.Contains(h.w.expect(*c.under, p).removed, said[3]) && p.onRemoved(said[3]) == "fail"
+		},
+		func(h *history, p *policies, said []string) {
+			switch {
+			case said[3] == "delete":
+				p.del = "skip"
+			case h.rng.IntN(2) == 0:
+				p.overwrite = "skip"
+			default:
+				p.overwrite = "added_rows"
+			}
+		},
 	},
 	{
 		regexp.MustCompile(`lost lineage: .*snapshot \d+.*(; set on_lost_lineage to get past it: \w+ \(|; nothing gets past it before the table has a snapshot that can be read)`),
-		func(h *history, _ policies) bool { return h.mayLose() },
-		func(h *history, p *policies) {
+		func(h *history, _ policies, _ []string) bool { return h.arrived().mayLose() },
+		func(h *history, p *policies, _ []string) {
 			p.lost = "table_scan"
 			h.w.vault.restore()
 		},
 	},
 	{
 		regexp.MustCompile(`the table was replaced: the checkpoint's snapshot .* is of table uuid .*; set on_table_replaced: restart`),
-		func(h *history, p policies) bool { return p.replaced == "fail" && h.replacedSince() },
-		func(_ *history, p *policies) { p.replaced = "restart" },
+		func(h *history, p policies, _ []string) bool {
+			return p.replaced == "fail" && h.arrived().replaced()
+		},
+		func(_ *history, p *policies, _ []string) { p.replaced = "restart" },
 	},
 	{
 		regexp.MustCompile(`can't start at start_from: earliest: .*snapshots? .*\d+.*; choose another`),
-		func(h *history, _ policies) bool { return h.broken() },
-		func(h *history, _ *policies) { h.w.vault.restore() },
+		broken,
+		restore,
 	},
 	{
 		regexp.MustCompile(`snapshot \d+: its (manifest list|manifest|data file) /?\S+ no longer exists\. Restore the file`),
-		func(h *history, _ policies) bool { return h.broken() },
-		func(h *history, _ *policies) { h.w.vault.restore() },
+		broken,
+		restore,
 	},
 	{
 		regexp.MustCompile(`(reading|opening) metadata file \S+\.metadata\.json: .*(no such file|not exist)`),
-		func(h *history, _ policies) bool { return h.broken() },
-		func(h *history, _ *policies) { h.w.vault.restore() },
+		broken,
+		restore,
 	},
 	{
 		regexp.MustCompile(`table (shop\.)?(orders|sales) .*on main`),
-		func(*history, policies) bool { return true },
-		func(*history, *policies) {},
+		func(h *history, _ policies, _ []string) bool { return h.w.renamed || h.w.dropped() },
+		func(*history, *policies, []string) {},
 	},
 	{
 		regexp.MustCompile(`checkpoint under key "place" can't be used: it belongs to .* table "(orders|sales)", not to .*configure another key`),
-		func(h *history, _ policies) bool { return h.replacedSince() },
-		func(h *history, _ *policies) { h.anotherKey() },
+		func(h *history, _ policies, _ []string) bool { return h.ledger.course.replaced() },
+		func(h *history, _ *policies, _ []string) { h.anew = true },
 	},
 	{
 		regexp.MustCompile(`checkpoint under key "place".*: cache resource "progress": (the cache is down|context deadline exceeded)`),
-		func(h *history, _ policies) bool { return h.keeper.wasUnwell() },
-		func(h *history, _ *policies) { h.keeper.set(healthy) },
+		func(h *history, _ policies, _ []string) bool { return h.keeper.wasUnwell() },
+		func(h *history, _ *policies, _ []string) { h.keeper.set(healthy) },
 	},
+}
+
+// broken tells whether any file was gone.
+func broken(h *history, _ policies, _ []string) bool { return h.w.gone }
+
+func restore(h *history, _ *policies, _ []string) { h.w.vault.restore() }
+
+// arrived is the course of an input that looked for the next step: the one
+// before is complete.
+func (h *history) arrived() *course {
+	h.ledger.course.arrive()
+	return h.ledger.course
+}
+
+// dropped tells whether no table was under the name.
+func (w *world) dropped() bool {
+	return slices.ContainsFunc(w.since, func(h head) bool { return h.snapshot == catalog.NoSnapshot })
 }
 
 // lift checks a refusal and does what helps. Mostly the input is started again,
@@ -221,16 +175,17 @@ var refusals = []struct {
 // is sometimes left to it.
 func (h *history) lift(pol policies, why string) policies {
 	for _, r := range refusals {
-		if !r.text.MatchString(why) {
+		said := r.text.FindStringSubmatch(why)
+		if said == nil {
 			continue
 		}
-		if !r.right(h, pol) {
-			h.fail("the input refuses without a cause: %s", why)
+		if !r.right(h, pol, said) {
+			h.fail("the input refuses without a cause at %+v, under way %+v, through %+v: %s", h.ledger.course.standing(), h.ledger.course.under, h.w.since, why)
 		}
 		before := pol
-		r.lift(h, &pol)
+		r.lift(h, &pol, said)
 		h.w.inspect()
-		if h.life == nil || pol == before && h.rng.IntN(4) == 0 {
+		if h.life == nil || pol == before && !h.anew && h.rng.IntN(4) == 0 {
 			return pol
 		}
 		h.stop()
@@ -239,24 +194,3 @@ func (h *history) lift(pol policies, why string) policies {
 	h.fail("the input refuses without saying what, why and what helps: %s", why)
 	return pol
 }
-
-// anotherKey begins anew, as another key in the cache does.
-func (h *history) anotherKey() {
-	h.keeper.forget()
-	h.ledger.forget()
-}
-
-// removes tells whether any snapshot that the input can have met removes rows.
-func (h *history) removes() bool {
-	for _, to := range h.w.since {
-		for _, s := range h.w.line(to.snapshot) {
-			if s.kind == removed {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// broken tells whether any file was gone.
-func (h *history) broken() bool { return h.w.gone }

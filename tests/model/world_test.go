@@ -58,7 +58,8 @@ type world struct {
 	snapshots map[int64]*snapshot
 	lastRow   int64
 	branches  int
-	heads     []head // of main, oldest first
+	heads     []head          // of main, oldest first
+	before    map[string]head // by commit: the head that it was made on
 	form      nessietest.Form
 
 	// Since the ledger last asked: heads that the branch had, and snapshots of
@@ -66,6 +67,7 @@ type world struct {
 	since   []head
 	damaged map[int64]bool
 	gone    bool     // any file was
+	renamed bool     // the table was
 	told    []string // what happened, for failures
 }
 
@@ -85,7 +87,7 @@ func newWorld(ctx context.Context, rt failer) *world {
 func openWorld(ctx context.Context, rt failer, files nessietest.WriterConfig) *world {
 	w := &world{
 		rt: rt, ctx: ctx, key: catalog.Key{"shop", "orders"},
-		snapshots: map[int64]*snapshot{}, damaged: map[int64]bool{},
+		snapshots: map[int64]*snapshot{}, damaged: map[int64]bool{}, before: map[string]head{},
 	}
 	var err error
 	w.server, err = nessietest.Start(nessietest.Options{})
@@ -188,6 +190,9 @@ func (w *world) observe() {
 		check(w.rt, err)
 	}
 	if n := len(w.heads); n == 0 || w.heads[n-1] != h {
+		if _, known := w.before[h.commit]; !known && n > 0 {
+			w.before[h.commit] = w.heads[n-1]
+		}
 		w.heads = append(w.heads, h)
 		w.since = append(w.since, h)
 		w.tell("    head: snapshot %d, content %.8s, commit %.8s", h.snapshot, h.content, h.commit)
@@ -213,7 +218,7 @@ func (w *world) head() head { return w.heads[len(w.heads)-1] }
 func (w *world) begin() {
 	w.since = []head{w.head()}
 	clear(w.damaged)
-	w.gone = false
+	w.gone, w.renamed = false, false
 	w.inspect()
 }
 
@@ -246,14 +251,27 @@ func (w *world) descends(to, from head) bool {
 	return slices.ContainsFunc(w.line(to.snapshot), func(s *snapshot) bool { return s.id == from.snapshot })
 }
 
-// whole tells whether no file between two states was gone since the ledger last asked.
-func (w *world) whole(from, to int64) bool {
-	for _, s := range w.above(from, to) {
-		if w.damaged[s.id] {
-			return false
+// holds tells whether a snapshot is on the line of a head.
+func (w *world) holds(h head, id int64) bool {
+	return slices.ContainsFunc(w.line(h.snapshot), func(s *snapshot) bool { return s.id == id })
+}
+
+// cameBy tells whether the branch held a state before it came to a head, no
+// matter where else it was assigned to in the meantime.
+func (w *world) cameBy(h head, id int64) bool {
+	for ok := true; ok; h, ok = w.before[h.commit] {
+		if id == catalog.NoSnapshot || w.holds(h, id) {
+			return true
 		}
 	}
-	return !w.damaged[from] && !w.damaged[to]
+	return false
+}
+
+// torn tells whether a file of the lines of two states was gone since the input
+// last caught up.
+func (w *world) torn(a, b int64) bool {
+	gone := func(s *snapshot) bool { return w.damaged[s.id] }
+	return slices.ContainsFunc(w.line(a), gone) || slices.ContainsFunc(w.line(b), gone)
 }
 
 func (w *world) live(id int64) map[int64]bool {

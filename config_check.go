@@ -41,6 +41,7 @@ var valueChecks = map[string]valueCheck{
 	niFieldBatchBytes:     size,
 	niFieldMemory:         size,
 	niFieldHeaders:        headers,
+	niFieldAuth:           auth,
 	niFieldBatching:       batchPolicy,
 	niFieldStorage:        storage,
 
@@ -119,7 +120,7 @@ const combinationsRule = "root = this." + lintMethod + `("")`
 // the scalars of a map too, which say nothing by themselves.
 func valueRule(field string) string {
 	switch field {
-	case niFieldHeaders, niFieldBatching, niFieldStorage:
+	case niFieldAuth, niFieldHeaders, niFieldBatching, niFieldStorage:
 		return fmt.Sprintf(`root = if this.type() == "object" { this.%s(%q) }`, lintMethod, field)
 	}
 	return fmt.Sprintf("root = this.%s(%q)", lintMethod, field)
@@ -265,4 +266,18 @@ func storage(_ string, value any) error {
 		return fmt.Errorf("field %w", err)
 	}
 	return s.Close()
+}
+
+// auth checks what is there; lint says itself what is missing, and what is
+// empty may come from a variable that is not set.
+func auth(_ string, value any) error {
+	oauth2, given := value.(map[string]any)[niFieldAuthOAuth2].(map[string]any)
+	if !given || section(oauth2).str(oauth2FieldServer) == "" {
+		return nil
+	}
+	err := catalog.OAuth2Config{ServerURI: section(oauth2).str(oauth2FieldServer), ClientID: "set", ClientSecret: "set"}.Check()
+	if err != nil {
+		return fmt.Errorf("field %s.%s.%w", niFieldAuth, niFieldAuthOAuth2, err)
+	}
+	return nil
 }

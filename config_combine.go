@@ -52,6 +52,9 @@ func combinations(fields any) []string {
 	refuse(!json && hasBatching(all), "field %s needs %s: %s", niFieldBatching, niFieldFormat, formatJSON)
 	refuse(!json && all.boolean(niFieldRowOrdinals), "field %s needs %s: %s", niFieldRowOrdinals, niFieldFormat, formatJSON)
 
+	auth := all.section(niFieldAuth)
+	refuse(auth.str(niFieldAuthBearer) != "" && auth[niFieldAuthOAuth2] != nil, "field %s holds both %s and %s: use one of them", niFieldAuth, niFieldAuthBearer, niFieldAuthOAuth2)
+
 	identified := len(all.list(niFieldIdentifiers)) > 0
 	if all.str(niFieldChanges) != changesChangelog {
 		refuse(identified || all.str(niFieldDeletePayload) != string(scan.PayloadRow),

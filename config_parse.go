@@ -5,6 +5,7 @@ package nessie
 import (
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"runtime"
 	"strings"
 	"time"
@@ -50,6 +51,7 @@ type Config struct {
 	Batching    service.BatchPolicy
 
 	Bearer         string
+	OAuth2         *catalog.OAuth2Config // nil without
 	TLS            *tls.Config
 	Headers        map[string]string
 	RequestTimeout time.Duration
@@ -238,6 +240,16 @@ func (c *Config) parseConnection(r *fieldReader) {
 		r.fail(err)
 	}
 	r.fail(batchPolicy(niFieldBatching, map[string]any{"period": c.Batching.Period}))
+	if oauth2 := []string{niFieldAuth, niFieldAuthOAuth2}; r.conf.Contains(oauth2...) {
+		in := func(name string) []string { return append(oauth2[:2:2], name) }
+		c.OAuth2 = &catalog.OAuth2Config{
+			ServerURI: r.str(in(oauth2FieldServer)...), ClientID: r.str(in(oauth2FieldID)...), ClientSecret: r.str(in(oauth2FieldSecret)...),
+			Scope: r.str(in(oauth2FieldScope)...), TLS: c.TLS, Timeout: c.RequestTimeout,
+		}
+		if err := c.OAuth2.Check(); err != nil {
+			r.fail(fmt.Errorf("field %s.%s.%w", niFieldAuth, niFieldAuthOAuth2, err))
+		}
+	}
 	if r.conf.Contains(niFieldStorage) {
 		object, err := r.conf.FieldAny(niFieldStorage)
 		r.fail(err)
@@ -247,4 +259,5 @@ func (c *Config) parseConnection(r *fieldReader) {
 			r.fail(storage(niFieldStorage, fields))
 		}
 	}
+	c.Storage.Timeout, c.Storage.MaxAttempts = c.RequestTimeout, c.MaxRetries+1
 }

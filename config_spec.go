@@ -42,15 +42,26 @@ const (
 	niFieldMemory         = "read_memory"
 	niFieldAuth           = "auth"
 	niFieldAuthBearer     = "bearer"
+	niFieldAuthOAuth2     = "oauth2"
 	niFieldTLS            = "tls"
 	niFieldHeaders        = "headers"
 	niFieldRequestTimeout = "request_timeout"
 	niFieldMaxRetries     = "max_retries"
 	niFieldStorage        = "storage"
 	niFieldStorageS3      = "aws_s3"
+	niFieldStorageGCS     = "gcp_cloud_storage"
+	niFieldStorageAzure   = "azure_blob_storage"
 	niFieldStorageLocal   = "local_root"
 	niFieldBatching       = "batching"
 	niFieldRateLimit      = "rate_limit"
+)
+
+// Fields of auth.oauth2.
+const (
+	oauth2FieldServer = "server_uri"
+	oauth2FieldID     = "client_id"
+	oauth2FieldSecret = "client_secret"
+	oauth2FieldScope  = "scope"
 )
 
 const inputDescription = `
@@ -252,7 +263,7 @@ func readFields() []*service.ConfigField {
 			Default(0).Advanced(),
 		service.NewStringField(niFieldMemory).
 			LintRule(valueRule(niFieldMemory)).
-			Description("Bounds the bytes that are read ahead, and the bytes in flight. One batch is always allowed.").
+			Description("Bounds memory. What is read ahead, that is decoded or encoded and not yet taken, is at most a quarter of it, and about 16 MiB for the file that comes next. Bytes in flight, that is delivered and not yet acknowledged, are at most all of it. One batch, and one row group of a file, are always allowed, however large.").
 			Default("256MiB").Advanced(),
 		service.NewAutoRetryNacksToggleField(),
 		service.NewBatchPolicyField(niFieldBatching).
@@ -262,12 +273,23 @@ func readFields() []*service.ConfigField {
 	}
 }
 
+func authField() *service.ConfigField {
+	return service.NewObjectField(niFieldAuth,
+		service.NewStringField(niFieldAuthBearer).
+			Description("A bearer token.").Default("").Secret(),
+		service.NewObjectField(niFieldAuthOAuth2,
+			service.NewStringField(oauth2FieldServer).
+				Description("URL of the token endpoint.").Example("https://login.example.com/realms/data/protocol/openid-connect/token"),
+			service.NewStringField(oauth2FieldID).Description("The client's id."),
+			service.NewStringField(oauth2FieldSecret).Description("The client's secret.").Secret(),
+			service.NewStringField(oauth2FieldScope).Description("Scopes to ask for, separated by spaces.").Default(""),
+		).Description("OAuth 2.0 by client credentials: a token is fetched when one is needed, and again before it expires or when the server refuses it. `tls` and `request_timeout` hold for the token endpoint too.").Optional(),
+	).Description("How to authenticate at the Nessie server, by at most one of these. Empty: not at all.").LintRule(valueRule(niFieldAuth)).Optional()
+}
+
 func connectionFields() []*service.ConfigField {
 	return []*service.ConfigField{
-		service.NewObjectField(niFieldAuth,
-			service.NewStringField(niFieldAuthBearer).
-				Description("A bearer token.").Default("").Secret(),
-		).Description("How to authenticate at the Nessie server. Empty: not at all.").Optional(),
+		authField(),
 		service.NewTLSField(niFieldTLS).Description("TLS settings of the connection to the Nessie server.").Advanced(),
 		service.NewStringMapField(niFieldHeaders).
 			LintRule(valueRule(niFieldHeaders)).
@@ -275,11 +297,11 @@ func connectionFields() []*service.ConfigField {
 			Default(map[string]any{}).Secret().Advanced(),
 		service.NewDurationField(niFieldRequestTimeout).
 			LintRule(valueRule(niFieldRequestTimeout)).
-			Description("Bounds one attempt of a request to the Nessie server.").
+			Description("Bounds one attempt of a request to the Nessie server, and how long an object store may deliver nothing before it is asked again.").
 			Default("30s").Advanced(),
 		service.NewIntField(niFieldMaxRetries).
 			LintRule(valueRule(niFieldMaxRetries)).
-			Description("How often a request to the Nessie server is repeated after a network error, a 429 or a 5xx answer, with growing random waits. `Retry-After` is obeyed.").
+			Description("How often a request to the Nessie server or an object store is repeated after a network error, a 429 or a 5xx answer, with growing random waits; also how often in a row a read of a file may break off. `Retry-After` is obeyed.").
 			Default(3).Advanced(),
 		service.NewStringField(niFieldRateLimit).
 			Description("A rate limit resource, asked once for each request to the Nessie server, retries and redirects included.").

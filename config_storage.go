@@ -24,6 +24,24 @@ const (
 	s3FieldExternalID  = "role_external_id"
 )
 
+// Fields of storage.gcp_cloud_storage.
+const (
+	gcsFieldEndpoint = "endpoint"
+	gcsFieldType     = "credentials_type"
+	gcsFieldFile     = "credentials_file"
+	gcsFieldJSON     = "credentials_json"
+)
+
+// Fields of storage.azure_blob_storage.
+const (
+	azureFieldAccount    = "storage_account"
+	azureFieldContainer  = "container"
+	azureFieldEndpoint   = "endpoint"
+	azureFieldSAS        = "storage_sas_token"
+	azureFieldConnection = "storage_connection_string"
+	azureFieldKey        = "storage_access_key"
+)
+
 func storageField() *service.ConfigField {
 	s3 := service.NewObjectField(niFieldStorageS3,
 		service.NewStringField(s3FieldRegion).Description("The region of the buckets.").Default(""),
@@ -39,8 +57,24 @@ func storageField() *service.ConfigField {
 			service.NewStringField(s3FieldExternalID).Description("External id for assuming the role.").Default("").Secret(),
 		).Description("Empty: the environment, shared files and instance roles, as the AWS tools look for them.").Optional(),
 	).Description("Files at `s3://`, `s3a://` and `s3n://` locations.").Optional()
+	gcs := service.NewObjectField(niFieldStorageGCS,
+		service.NewStringField(gcsFieldEndpoint).Description("URL of an emulator or a private endpoint. It is asked without credentials unless some are given. The variable `STORAGE_EMULATOR_HOST` counts too.").Default("").Advanced(),
+		service.NewStringEnumField(gcsFieldType, catalog.GCSCredentials...).Description("What the given credentials are.").Default(catalog.GCSCredentials[0]).Advanced(),
+		service.NewStringField(gcsFieldFile).Description("A file with credentials as JSON.").Default(""),
+		service.NewStringField(gcsFieldJSON).Description("Credentials as JSON, instead of the file.").Default("").Secret(),
+	).Description("Files at `gs://` locations. Without credentials here Google's application default ones are used: the file that `GOOGLE_APPLICATION_CREDENTIALS` names, `gcloud`'s, or those of the machine.").Optional()
+	azure := service.NewObjectField(niFieldStorageAzure,
+		service.NewStringField(azureFieldAccount).Description("The storage account. Files of another account are refused.").Default(""),
+		service.NewStringField(azureFieldContainer).Description("The only container that may be read. Unset, any.").Default(""),
+		service.NewStringField(azureFieldEndpoint).Description("URL of the account's blob service, where it is not Azure's own.").Default("").Advanced(),
+		service.NewStringField(azureFieldSAS).Description("A shared access signature that lets blobs be read and listed.").Default("").Secret(),
+		service.NewStringField(azureFieldConnection).Description("A connection string, which says account, credential and endpoint.").Default("").Secret(),
+		service.NewStringField(azureFieldKey).Description("The account's key.").Default("").Secret(),
+	).Description("Files at `abfs://`, `abfss://`, `wasb://` and `wasbs://` locations. At most one of signature, connection string and key; managed identities are not supported.").Optional()
 	return service.NewObjectField(niFieldStorage,
 		s3,
+		gcs,
+		azure,
 		service.NewStringField(niFieldStorageLocal).
 			Description("Only below this folder may `file:` locations be read. Unset, they are refused.").
 			Default("").Example("/data/warehouse"),
@@ -52,6 +86,7 @@ func storageOf(object map[string]any) catalog.StorageConfig {
 	at := section(object)
 	s3 := at.section(niFieldStorageS3)
 	credentials := s3.section(s3FieldCredentials)
+	gcs, azure := at.section(niFieldStorageGCS), at.section(niFieldStorageAzure)
 	return catalog.StorageConfig{
 		LocalRoot: at.str(niFieldStorageLocal),
 		S3: catalog.S3Config{
@@ -65,6 +100,14 @@ func storageOf(object map[string]any) catalog.StorageConfig {
 			FromEC2Role:     credentials.boolean(s3FieldEC2Role),
 			Role:            credentials.str(s3FieldRole),
 			RoleExternalID:  credentials.str(s3FieldExternalID),
+		},
+		GCS: catalog.GCSConfig{
+			Endpoint: gcs.str(gcsFieldEndpoint), CredentialsType: gcs.str(gcsFieldType),
+			CredentialsFile: gcs.str(gcsFieldFile), CredentialsJSON: gcs.str(gcsFieldJSON),
+		},
+		Azure: catalog.AzureConfig{
+			Account: azure.str(azureFieldAccount), Container: azure.str(azureFieldContainer), Endpoint: azure.str(azureFieldEndpoint),
+			SASToken: azure.str(azureFieldSAS), ConnectionString: azure.str(azureFieldConnection), AccessKey: azure.str(azureFieldKey),
 		},
 	}
 }

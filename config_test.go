@@ -39,7 +39,7 @@ func TestDefaultsAreThoseOfTheDesign(t *testing.T) {
 		Lineage: lineage.Policy{OnLost: lineage.LostStart, OnReplaced: lineage.ReplacedFail, StartFrom: lineage.StartTableScan},
 		Changes: "append", DeletePayload: "row",
 		OnOverwrite: "fail", OnDelete: "fail", Format: "json", BatchRows: 4096, BatchBytes: 8 << 20, Memory: 256 << 20,
-		Headers: map[string]string{}, RequestTimeout: 30e9, MaxRetries: 3,
+		Headers: map[string]string{}, RequestTimeout: 30e9, MaxRetries: 3, Storage: catalog.StorageConfig{Timeout: 30e9, MaxAttempts: 4, GCS: catalog.GCSConfig{CredentialsType: "service_account"}},
 	}, c)
 }
 
@@ -52,7 +52,10 @@ type field struct {
 }
 
 func TestEveryFieldIsDocumentedAndCredentialsAreSecret(t *testing.T) {
-	secrets := []string{"auth.bearer", "headers", "storage.aws_s3.credentials.id", "storage.aws_s3.credentials.secret", "storage.aws_s3.credentials.token", "storage.aws_s3.credentials.role_external_id"}
+	secrets := []string{
+		"auth.bearer", "auth.oauth2.client_secret", "headers", "storage.aws_s3.credentials.id", "storage.aws_s3.credentials.secret", "storage.aws_s3.credentials.token", "storage.aws_s3.credentials.role_external_id",
+		"storage.gcp_cloud_storage.credentials_json", "storage.azure_blob_storage.storage_sas_token", "storage.azure_blob_storage.storage_connection_string", "storage.azure_blob_storage.storage_access_key",
+	}
 	seen := map[string]field{}
 	walkFields(specFields(t), "", seen)
 	assert.Greater(t, len(seen), 40)
@@ -157,6 +160,8 @@ func TestLints(t *testing.T) {
 		{"query", []string{"query: id ="}},
 		{"header", []string{"headers: { 'a b': secret }"}},
 		{"period of batching", []string{"batching:", "  count: 5", "  period: often"}},
+		{"two ways to authenticate", []string{"auth: { bearer: x, oauth2: { server_uri: 'https://login/token', client_id: a, client_secret: b } }"}},
+		{"no token endpoint", []string{"auth:", "  oauth2:", "    server_uri: login", "    client_id: a"}},
 		{"storage", []string{"storage:", "  aws_s3:", "    credentials:", "      id: a"}},
 		{"empty, as an unset variable is", []string{"poll_interval: ''", "read_memory: ''", "auth: { bearer: '' }"}},
 	}

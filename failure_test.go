@@ -235,6 +235,39 @@ func TestTheRightCredentialsAreSent(t *testing.T) {
 	assert.NotContains(t, r.logs.String(), secret)
 }
 
+func TestATokenIsFetchedByClientCredentials(t *testing.T) {
+	s := openShop(t, nessietest.Options{})
+	s.create(nessietest.TableOptions{}, nessietest.Append(order(1)))
+	login := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if id, given, _ := r.BasicAuth(); id != "reader" || given != secret || r.FormValue("scope") != "catalog" {
+			w.WriteHeader(http.StatusUnauthorized)
+			fmt.Fprint(w, `{"error":"invalid_client"}`)
+			return
+		}
+		fmt.Fprint(w, `{"access_token":"a token","token_type":"bearer","expires_in":300}`)
+	}))
+	t.Cleanup(login.Close)
+	s.server.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Header.Get("Authorization") == "Bearer a token" {
+			return false
+		}
+		w.WriteHeader(http.StatusUnauthorized)
+		return true
+	})
+	auth := func(id string) string {
+		return fmt.Sprintf("auth: { oauth2: { server_uri: %q, client_id: %s, client_secret: %s, scope: catalog } }", login.URL+"/token", id, secret)
+	}
+	r := newRig(t)
+	l := r.run(s.increments(auth("stranger")))
+	require.Len(t, l.reported(), 1)
+	assert.ErrorContains(t, l.reported()[0], "POST "+login.URL+"/token: status 401 invalid_client")
+	l = r.run(s.increments(auth("reader")))
+	assert.Empty(t, l.reported())
+	assert.Equal(t, orders(1), r.out.bodies())
+	assert.NotContains(t, r.logs.String(), secret)
+}
+
 func TestAnInputWhoseKeyWasTakenStopsAndStaysStopped(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)

@@ -79,6 +79,8 @@ type follower struct {
 	// ended is set when the configured end is reached or will be with the steps
 	// that were resolved; endAhead when it is known not to lie behind.
 	ended, endAhead bool
+	// endTold: what stands between the place and the configured end was told.
+	endTold bool
 	// advised: the order of changes without a key was warned of.
 	advised bool
 	// seen is the content that the last look at the branch found; looks that
@@ -330,6 +332,7 @@ func (f *follower) decide(ctx context.Context, l *look) (res lineage.Resolution,
 		return lineage.Resolution{}, err
 	}
 	f.ended, f.endAhead = res.Ended, !res.Ended
+	f.reportEnd(l, res)
 	if res.From != nil && f.place.Names {
 		f.place.Place = *res.From
 	}

@@ -100,14 +100,14 @@ func newInput(conf *Config, res *service.Resources) (*input, error) {
 		stopping: make(chan struct{}),
 	}
 	if conf.TLS != nil {
-		in.transport = http.DefaultTransport.(*http.Transport).Clone()
-		in.transport.TLSClientConfig = conf.TLS
+		in.transport = catalog.NewTransport(conf.TLS)
 	}
 	var err error
 	if in.client, err = newClient(conf, res, in.metrics, in.transport); err != nil {
 		return nil, err
 	}
 	storage := conf.Storage
+	storage.OnRetry = newRetryLog(in.log).retried
 	storage.OnBytes = func(n int64) { in.metrics.bytesRead.Incr(n, in.metrics.table) }
 	if in.storage, err = catalog.NewStorage(storage); err != nil {
 		return nil, err
@@ -136,6 +136,13 @@ func newClient(conf *Config, res *service.Resources, m *metrics, transport *http
 	}
 	if transport != nil {
 		c.Transport = transport
+	}
+	if conf.OAuth2 != nil {
+		tokens, err := catalog.NewTokens(*conf.OAuth2)
+		if err != nil {
+			return nil, fmt.Errorf("field %s.%s.%w", niFieldAuth, niFieldAuthOAuth2, err)
+		}
+		c.Token, c.TokenRefused = tokens.Token, tokens.Forget
 	}
 	if conf.Bearer != "" {
 		c.Token = func(context.Context) (string, error) { return conf.Bearer, nil }

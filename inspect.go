@@ -50,8 +50,7 @@ func NewInspector(conf *Config, res *service.Resources) (*Inspector, error) {
 	}
 	i := &Inspector{Config: conf, res: res, metrics: newMetrics(res.Metrics(), conf.Key.String())}
 	if conf.TLS != nil {
-		i.transport = http.DefaultTransport.(*http.Transport).Clone()
-		i.transport.TLSClientConfig = conf.TLS
+		i.transport = catalog.NewTransport(conf.TLS)
 	}
 	var err error
 	if i.Client, err = newClient(conf, res, i.metrics, i.transport); err != nil {

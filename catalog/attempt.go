@@ -52,6 +52,9 @@ func (a *attempts) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) && req.Context().Err() == nil {
 		err = fmt.Errorf("no whole answer within %s", a.Timeout)
 	}
+	if err == nil && resp.StatusCode == http.StatusUnauthorized && a.TokenRefused != nil && a.trusts(req.URL) {
+		a.TokenRefused()
+	}
 	if a.OnAttempt != nil {
 		status := 0
 		if err == nil {

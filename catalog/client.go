@@ -29,6 +29,8 @@ type ClientConfig struct {
 	// Token gives the bearer token of an attempt; nil or an empty token sends none. Its error is retried like one of the
 	// network unless it is ErrUnauthorized. It is called from many goroutines.
 	Token func(context.Context) (string, error)
+	// TokenRefused hears that the server answered 401, as it does where a token ended early; nil is nobody.
+	TokenRefused func()
 	// Headers are sent with every request. Like the token they go to the base URL's host only, wherever it redirects to.
 	Headers map[string]string
 	// Timeout bounds one attempt, from sending it to the last byte of its answer. 0 is 30 s.
@@ -68,7 +70,7 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 	}
 	closeIdle := func() {}
 	if cfg.Transport == nil {
-		own := http.DefaultTransport.(*http.Transport).Clone()
+		own := NewTransport(nil)
 		own.MaxIdleConnsPerHost = 16
 		cfg.Transport, closeIdle = own, own.CloseIdleConnections
 	}

@@ -3,11 +3,13 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"strings"
+	"time"
 
 	iceio "github.com/apache/iceberg-go/io"
 )
@@ -15,19 +17,32 @@ import (
 // StorageConfig says how the files of tables are reached. What a table's own properties say about it is never used:
 // whoever may write a table could otherwise send the credentials elsewhere.
 type StorageConfig struct {
-	S3 S3Config
+	S3    S3Config
+	GCS   GCSConfig
+	Azure AzureConfig
 	// LocalRoot is the folder below which files of this machine may be read; "" refuses them all.
 	LocalRoot string
+	// Timeout bounds how long an object store may deliver nothing; 0 is 60 s.
+	Timeout time.Duration
+	// MaxAttempts is how often an object store is asked before a read counts as failed, and how often a read may be cut off
+	// without a byte in between; 0 is the default of the store's client, and 5.
+	MaxAttempts int
 	// OnBytes is told the number of bytes of each read; nil: nobody is. It is called from many goroutines.
 	OnBytes func(n int64)
+	// OnRetry hears of what is asked again, with the location where it is known and the error before; nil is nobody. It is
+	// called from many goroutines.
+	OnRetry func(location string, err error)
 }
 
-// Storage reads files by their location: s3, s3a and s3n (one client for all buckets) and file, or a bare absolute path.
+// Storage reads files by their location: s3, s3a and s3n, gs and gcs (one client each for all buckets), abfs, abfss, wasb and wasbs (of
+// one account), and file, or a bare absolute path.
 // It is safe for concurrent use and read-only.
 type Storage struct {
 	s3    *s3Client
+	gcs   *gcsStore
+	azure *azureStore
 	local *localFiles
-	count func(int64)
+	reads reads
 }
 
 var (
@@ -39,14 +54,29 @@ var (
 
 // NewStorage checks cfg and does no I/O: clients are made when the first location asks for them.
 func NewStorage(cfg StorageConfig) (*Storage, error) {
-	if err := cfg.S3.check(); err != nil {
+	if err := cmp.Or(cfg.S3.check(), cfg.GCS.check(), cfg.Azure.check()); err != nil {
 		return nil, err
 	}
-	count := cfg.OnBytes
-	if count == nil {
-		count = func(int64) {}
+	if cfg.OnBytes == nil {
+		cfg.OnBytes = func(int64) {}
 	}
-	return &Storage{s3: &s3Client{cfg: cfg.S3}, local: &localFiles{root: cfg.LocalRoot}, count: count}, nil
+	if cfg.OnRetry == nil {
+		cfg.OnRetry = func(string, error) {}
+	}
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = defaultReadTimeout
+	}
+	attempts := cmp.Or(cfg.MaxAttempts, defaultReadAttempts)
+	if cfg.S3.MaxAttempts == 0 {
+		cfg.S3.MaxAttempts = cfg.MaxAttempts
+	}
+	return &Storage{
+		s3:    &s3Client{cfg: cfg.S3, timeout: cfg.Timeout, retried: cfg.OnRetry},
+		gcs:   &gcsStore{cfg: cfg.GCS, timeout: cfg.Timeout, attempts: attempts, retried: cfg.OnRetry},
+		azure: &azureStore{cfg: cfg.Azure, timeout: cfg.Timeout, attempts: attempts, retried: cfg.OnRetry},
+		local: &localFiles{root: cfg.LocalRoot},
+		reads: reads{count: cfg.OnBytes, attempts: attempts, retried: cfg.OnRetry},
+	}, nil
 }
 
 // FS is a file IO for any location. Besides iceio.IO it implements ReadFileIO, StatIO and ListableIO; Remove is refused.
@@ -59,6 +89,8 @@ func (s *Storage) Within(ctx context.Context) iceio.IO { return &storageFS{Stora
 // Close gives idle connections and the local root back. Files that are still open stay usable.
 func (s *Storage) Close() error {
 	s.s3.close()
+	s.gcs.close()
+	s.azure.close()
 	return s.local.close()
 }
 
@@ -108,16 +140,24 @@ func (f *storageFS) store(location string) (files, error) {
 	switch strings.ToLower(scheme) {
 	case "file":
 		return f.localFiles(), nil
-	case "s3", "s3a", "s3n":
-		if bucket, _, _ := strings.Cut(strings.TrimPrefix(rest, "//"), "/"); !strings.HasPrefix(rest, "//") || bucket == "" {
-			return nil, fmt.Errorf("%w: %q names no bucket", ErrLocationUnsupported, location)
-		}
-		return &s3Files{client: f.s3, count: f.count}, nil
 	}
-	return nil, fmt.Errorf("%w: scheme %q of %s; s3, s3a, s3n and file can be read", ErrLocationUnsupported, scheme, location)
+	if bucket, _, _ := strings.Cut(strings.TrimPrefix(rest, "//"), "/"); !strings.HasPrefix(rest, "//") || bucket == "" {
+		return nil, fmt.Errorf("%w: %q names no bucket", ErrLocationUnsupported, location)
+	}
+	switch strings.ToLower(scheme) {
+	case "s3", "s3a", "s3n":
+		return &objectFiles{s3Store{f.s3}, f.reads}, nil
+	case "gs", "gcs":
+		return &objectFiles{f.gcs, f.reads}, nil
+	case "abfs", "abfss", "wasb", "wasbs":
+		return &objectFiles{f.azure, f.reads}, nil
+	}
+	return nil, fmt.Errorf("%w: scheme %q of %s; s3, s3a, s3n, gs, abfs, abfss, wasb, wasbs and file can be read", ErrLocationUnsupported, scheme, location)
 }
 
-func (f *storageFS) localFiles() files { return &countedLocal{localFiles: f.local, count: f.count} }
+func (f *storageFS) localFiles() files {
+	return &countedLocal{localFiles: f.local, count: f.reads.count}
+}
 
 // Within binds the same storage to another context.
 func (f *storageFS) Within(ctx context.Context) iceio.IO { return f.Storage.Within(ctx) }

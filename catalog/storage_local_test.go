@@ -120,7 +120,7 @@ func TestMissingLocalFilesAreMissing(t *testing.T) {
 
 func TestOtherLocationsAreNotSupported(t *testing.T) {
 	s := newStorage(t, StorageConfig{LocalRoot: t.TempDir()})
-	for _, location := range []string{"gs://b/k", "hdfs://n/k", "relative/path", "", "s3:///key", "s3:bucket/key", "s3://"} {
+	for _, location := range []string{"ftp://b/k", "gs:///k", "abfss://", "hdfs://n/k", "relative/path", "", "s3:///key", "s3:bucket/key", "s3://"} {
 		_, err := s.FS().Open(location)
 		require.ErrorIs(t, err, ErrLocationUnsupported, location)
 	}

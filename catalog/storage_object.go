@@ -33,8 +33,8 @@ type object struct {
 	size     int64
 	modified time.Time
 	// get asks for n bytes from off.
-	get   func(ctx context.Context, off, n int64) (part, error)
-	count func(int64)
+	get func(ctx context.Context, off, n int64) (part, error)
+	reads
 
 	// tail are the last bytes, if they came with opening.
 	tail []byte
@@ -56,7 +56,7 @@ func readFromTheEnd(location string) bool {
 
 // between reads the bytes from off to end; body, if there, is already positioned at off.
 func (o *object) between(off, end int64, body io.ReadCloser) *resumable {
-	return &resumable{ctx: o.ctx, off: off, end: end, body: body, count: o.count, open: func(off int64) (io.ReadCloser, error) {
+	return &resumable{ctx: o.ctx, off: off, end: end, body: body, reads: o.reads, location: o.location, open: func(off int64) (io.ReadCloser, error) {
 		p, err := o.get(o.ctx, off, end-off)
 		if err != nil {
 			return nil, err

@@ -10,9 +10,6 @@ import (
 	"time"
 )
 
-// maxCuts is how many times in a row a read may stop without a single byte before it counts as failed.
-const maxCuts = 5
-
 // resumable reads the bytes from off to end of an object. A body that breaks off (connection reset, early end, nothing
 // for too long) is opened again where it stopped; requests themselves are repeated by the S3 client, so that an error
 // of open is final. It is used by one goroutine at a time.
@@ -22,8 +19,9 @@ type resumable struct {
 	// body, if set, is positioned at off.
 	body     io.ReadCloser
 	off, end int64
-	count    func(int64)
-	cuts     int
+	location string
+	reads
+	cuts int // in a row
 }
 
 func (r *resumable) Read(p []byte) (int, error) {
@@ -68,9 +66,10 @@ func (r *resumable) cut(err error) error {
 	if ctxErr := r.ctx.Err(); ctxErr != nil {
 		return ctxErr
 	}
-	if r.cuts++; r.cuts >= maxCuts {
+	if r.cuts++; r.cuts >= r.attempts {
 		return err
 	}
+	r.retried(r.location, err)
 	return pause(r.ctx, r.cuts)
 }
 

@@ -3,29 +3,21 @@
 package catalog
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/http"
-	"strconv"
 	"strings"
-	"time"
 
-	iceio "github.com/apache/iceberg-go/io"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/smithy-go"
 )
 
-// s3Files reads objects of any bucket. It talks to the SDK's client itself, not through a file abstraction over it:
+// s3Store holds the objects of any bucket. It talks to the SDK's client itself, not through a file abstraction over it:
 // keys stay raw (such layers escape or refuse some), opening fetches no more than is used, and contexts count.
-type s3Files struct {
-	client *s3Client
-	count  func(int64)
-}
+type s3Store struct{ client *s3Client }
 
 // splitS3 takes s3://bucket/key apart.
 func splitS3(location string) (base, bucket, key string) {
@@ -34,8 +26,7 @@ func splitS3(location string) (base, bucket, key string) {
 	return scheme + "://" + bucket + "/", bucket, key
 }
 
-// get asks for a piece of the object, rng being the value of a Range header, "" for all of it.
-func (s *s3Files) get(ctx context.Context, location, rng string) (part, error) {
+func (s s3Store) get(ctx context.Context, location, rng string) (part, error) {
 	client, err := s.client.get(ctx)
 	if err != nil {
 		return part{}, err
@@ -58,87 +49,7 @@ func (s *s3Files) get(ctx context.Context, location, rng string) (part, error) {
 	return p, nil
 }
 
-// parseContentRange reads "bytes 5-9/20" (RFC 9110, section 14.4).
-func parseContentRange(text string) (off, size int64, err error) {
-	span, total, ok := strings.Cut(strings.TrimPrefix(text, "bytes "), "/")
-	first, _, ok2 := strings.Cut(span, "-")
-	if ok && ok2 {
-		off, err = strconv.ParseInt(first, 10, 64)
-		if err == nil {
-			size, err = strconv.ParseInt(total, 10, 64)
-		}
-	}
-	if !ok || !ok2 || err != nil {
-		return 0, 0, fmt.Errorf("the store answered the Content-Range %q", text)
-	}
-	return off, size, nil
-}
-
-// open asks for the file's tail if its readers start there, else for all of it.
-func (s *s3Files) open(ctx context.Context, location string) (iceio.File, error) {
-	rng := ""
-	if readFromTheEnd(location) {
-		rng = "bytes=-" + strconv.Itoa(tailBytes)
-	}
-	p, err := s.get(ctx, location, rng)
-	if errors.Is(err, errRange) {
-		// Nothing to take a tail of: the object is empty, or the store refuses a tail longer than the object.
-		p, err = s.get(ctx, location, "")
-	}
-	if err != nil {
-		return nil, err
-	}
-	o := &object{
-		ctx: ctx, location: location, size: p.size, modified: p.modified, count: s.count,
-		get: func(ctx context.Context, off, n int64) (part, error) {
-			return s.get(ctx, location, fmt.Sprintf("bytes=%d-%d", off, off+n-1))
-		},
-	}
-	body := o.between(p.off, p.off+p.n, p.body)
-	if !readFromTheEnd(location) || p.n > tailBytes {
-		o.stream = body
-		return o, nil
-	}
-	o.tail = make([]byte, p.n)
-	_, err = io.ReadFull(body, o.tail)
-	if err = errors.Join(err, body.Close()); err != nil {
-		return nil, err
-	}
-	return o, nil
-}
-
-func (s *s3Files) prefix(ctx context.Context, location string, n int64) ([]byte, error) {
-	rng := ""
-	if n >= 0 {
-		rng = fmt.Sprintf("bytes=0-%d", n-1)
-	}
-	p, err := s.get(ctx, location, rng)
-	if errors.Is(err, errRange) {
-		return nil, nil // the object is empty
-	}
-	if err != nil {
-		return nil, err
-	}
-	end := p.n
-	if n >= 0 {
-		end = min(end, n)
-	}
-	body := (&object{
-		ctx: ctx, location: location, count: s.count,
-		get: func(ctx context.Context, off, n int64) (part, error) {
-			return s.get(ctx, location, fmt.Sprintf("bytes=%d-%d", off, off+n-1))
-		},
-	}).between(0, end, p.body)
-	var buf bytes.Buffer
-	buf.Grow(int(end) + bytes.MinRead)
-	_, err = buf.ReadFrom(body)
-	if err = errors.Join(err, body.Close()); err != nil {
-		return nil, err
-	}
-	return buf.Bytes(), nil
-}
-
-func (s *s3Files) stat(ctx context.Context, location string) (fs.FileInfo, error) {
+func (s s3Store) stat(ctx context.Context, location string) (fs.FileInfo, error) {
 	client, err := s.client.get(ctx)
 	if err != nil {
 		return nil, err
@@ -151,7 +62,7 @@ func (s *s3Files) stat(ctx context.Context, location string) (fs.FileInfo, error
 	return objectInfo{name: baseName(location), size: aws.ToInt64(out.ContentLength), modified: aws.ToTime(out.LastModified)}, nil
 }
 
-func (s *s3Files) list(ctx context.Context, prefix string) ([]string, error) {
+func (s s3Store) list(ctx context.Context, prefix string) ([]string, error) {
 	client, err := s.client.get(ctx)
 	if err != nil {
 		return nil, err
@@ -170,9 +81,6 @@ func (s *s3Files) list(ctx context.Context, prefix string) ([]string, error) {
 	}
 	return locations, nil
 }
-
-// errRange says that the asked range lies outside the object.
-var errRange = errors.New("range lies outside the object")
 
 // explain makes what S3 answered an error that callers can decide on, and names the endpoint. A bucket that does not
 // exist is deliberately no fs.ErrNotExist: that would make every file of every table look expired.
@@ -210,9 +118,3 @@ func (c *s3Client) where() string {
 	}
 	return "AWS"
 }
-
-const (
-	// connectTimeout bounds connecting, readTimeout how long a connection may deliver nothing at all.
-	connectTimeout = 10 * time.Second
-	readTimeout    = 60 * time.Second
-)

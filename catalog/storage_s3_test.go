@@ -13,7 +13,9 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -192,23 +194,117 @@ func TestS3GoesOnWhereABodyWasCut(t *testing.T) {
 func TestABodyThatNeverGoesOnFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opened := 0
-		r := &resumable{ctx: t.Context(), end: 10, count: func(int64) {}, open: func(off int64) (io.ReadCloser, error) {
+		var told []error
+		all := reads{count: func(int64) {}, attempts: 4, retried: func(_ string, err error) { told = append(told, err) }}
+		r := &resumable{ctx: t.Context(), end: 10, reads: all, open: func(off int64) (io.ReadCloser, error) {
 			opened++
 			assert.Zero(t, off)
 			return io.NopCloser(strings.NewReader("")), nil
 		}}
 		_, err := io.ReadAll(r)
 		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-		assert.Equal(t, maxCuts, opened)
+		assert.Equal(t, 4, opened)
+		assert.Len(t, told, 3)
 
 		ctx, cancel := context.WithCancel(t.Context())
-		r = &resumable{ctx: ctx, end: 10, count: func(int64) {}, open: func(int64) (io.ReadCloser, error) {
+		r = &resumable{ctx: ctx, end: 10, reads: all, open: func(int64) (io.ReadCloser, error) {
 			cancel()
 			return io.NopCloser(strings.NewReader("")), nil
 		}}
 		_, err = io.ReadAll(r)
 		require.ErrorIs(t, err, context.Canceled)
 	})
+}
+
+// stalling is an object store that says nothing more at some of its requests, and lets them hang until the test ends.
+type stalling struct {
+	*httptest.Server
+	requests atomic.Int64
+}
+
+// newStalling serves the content; stall says of the nth request (from 1) after how many bytes of its body it stops, and
+// whether it does.
+func newStalling(t *testing.T, content []byte, stall func(n int64) (after int, stalls bool)) *stalling {
+	t.Helper()
+	s := &stalling{}
+	ended := make(chan struct{})
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		after, stalls := stall(s.requests.Add(1))
+		if !stalls {
+			http.ServeContent(w, r, "f", time.Time{}, bytes.NewReader(content))
+			return
+		}
+		if after >= 0 {
+			w.Header().Set("Content-Length", strconv.Itoa(len(content)))
+			_, _ = w.Write(content[:after])
+			w.(http.Flusher).Flush()
+		}
+		select {
+		case <-ended:
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(func() {
+		close(ended)
+		s.CloseClientConnections()
+		s.Close()
+	})
+	return s
+}
+
+const shortWhile = 50 * time.Millisecond
+
+func TestS3AsksAgainWhereAStoreStalls(t *testing.T) {
+	content := someBytes(100_000)
+	tests := map[string]struct {
+		stall func(n int64) (int, bool)
+		told  string
+	}{
+		"before the headers": {func(n int64) (int, bool) { return -1, n == 1 }, "S3 at http://"},
+		"amid the body":      {func(n int64) (int, bool) { return 40_000, n == 1 }, "s3://bucket/f.avro"},
+		"at first, and again later": {func(n int64) (int, bool) {
+			return map[int64]int{1: -1, 2: 10}[n], n <= 2
+		}, "s3://bucket/f.avro"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			server := newStalling(t, content, tc.stall)
+			var mu sync.Mutex
+			var told []string
+			s := newStorage(t, StorageConfig{
+				S3:      S3Config{Endpoint: server.URL, AccessKeyID: "k", SecretAccessKey: "very-secret"},
+				Timeout: shortWhile, MaxAttempts: 3,
+				OnRetry: func(location string, err error) {
+					mu.Lock()
+					defer mu.Unlock()
+					told = append(told, location+" "+err.Error())
+				},
+			})
+			t.Cleanup(func() { assert.NoError(t, s.Close()) })
+			assert.Equal(t, content, readAll(t, s.FS(), "s3://bucket/f.avro"))
+			mu.Lock()
+			defer mu.Unlock()
+			require.NotEmpty(t, told)
+			assert.Contains(t, strings.Join(told, "\n"), tc.told)
+			assert.NotContains(t, strings.Join(told, "\n"), "very-secret")
+		})
+	}
+}
+
+func TestS3GivesUpOnAStoreThatStalls(t *testing.T) {
+	for name, after := range map[string]int{"before the headers": -1, "amid the body": 0} {
+		t.Run(name, func(t *testing.T) {
+			server := newStalling(t, someBytes(1000), func(int64) (int, bool) { return after, true })
+			s := newStorage(t, StorageConfig{
+				S3: S3Config{Endpoint: server.URL, AccessKeyID: "k", SecretAccessKey: "s"}, Timeout: shortWhile, MaxAttempts: 2,
+			})
+			t.Cleanup(func() { assert.NoError(t, s.Close()) })
+			_, err := s.FS().(iceio.ReadFileIO).ReadFile("s3://bucket/f.avro")
+			require.ErrorContains(t, err, "s3://bucket/f.avro")
+			require.ErrorContains(t, err, "timeout")
+			assert.Equal(t, int64(2), server.requests.Load())
+		})
+	}
 }
 
 func TestS3KeepsItsConnection(t *testing.T) {

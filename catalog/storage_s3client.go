@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
@@ -84,7 +85,10 @@ func (c S3Config) pathStyle() bool {
 
 // s3Client makes the one client of a Storage when it is first needed.
 type s3Client struct {
-	cfg    S3Config
+	cfg     S3Config
+	timeout time.Duration // of which a connection may deliver nothing
+	retried func(location string, err error)
+
 	mu     sync.Mutex
 	client *s3.Client
 	idle   interface{ CloseIdleConnections() }
@@ -112,6 +116,31 @@ func (c *s3Client) get(ctx context.Context) (*s3.Client, error) {
 	return c.client, nil
 }
 
+// toldRetryer tells of each attempt that is made again.
+type toldRetryer struct {
+	aws.RetryerV2
+	retried func(err error)
+}
+
+func (r toldRetryer) RetryDelay(attempt int, err error) (time.Duration, error) {
+	delay, noDelay := r.RetryerV2.RetryDelay(attempt, err)
+	if noDelay == nil {
+		r.retried(err)
+	}
+	return delay, noDelay
+}
+
+func (c *s3Client) retryer() aws.Retryer {
+	return toldRetryer{
+		RetryerV2: retry.NewStandard(func(o *retry.StandardOptions) {
+			if c.cfg.MaxAttempts > 0 {
+				o.MaxAttempts = c.cfg.MaxAttempts
+			}
+		}),
+		retried: func(err error) { c.retried("", c.explain(err)) },
+	}
+}
+
 func (c *s3Client) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -121,10 +150,7 @@ func (c *s3Client) close() {
 }
 
 func (c *s3Client) load(ctx context.Context) (aws.Config, error) {
-	options := []func(*config.LoadOptions) error{config.WithHTTPClient(s3HTTPClient())}
-	if c.cfg.MaxAttempts > 0 {
-		options = append(options, config.WithRetryMaxAttempts(c.cfg.MaxAttempts))
-	}
+	options := []func(*config.LoadOptions) error{config.WithHTTPClient(s3HTTPClient(c.timeout)), config.WithRetryer(c.retryer)}
 	if c.cfg.Region != "" {
 		options = append(options, config.WithRegion(c.cfg.Region))
 	}
@@ -164,7 +190,7 @@ func (c *s3Client) load(ctx context.Context) (aws.Config, error) {
 }
 
 // s3HTTPClient keeps as many connections as readers may want at once, and gives up on one that delivers nothing.
-func s3HTTPClient() *awshttp.BuildableClient {
+func s3HTTPClient(timeout time.Duration) *awshttp.BuildableClient {
 	return awshttp.NewBuildableClient().
 		WithDialerOptions(func(d *net.Dialer) { d.Timeout = connectTimeout }).
 		WithTransportOptions(func(t *http.Transport) {
@@ -172,5 +198,5 @@ func s3HTTPClient() *awshttp.BuildableClient {
 			t.MaxIdleConnsPerHost = 256
 			t.IdleConnTimeout = 90 * time.Second
 		}).
-		WithReadTimeout(readTimeout)
+		WithReadTimeout(timeout)
 }

@@ -20,6 +20,10 @@ func (e *examination) server(ctx context.Context) bool {
 	switch {
 	case err == nil:
 	case errors.Is(err, catalog.ErrUnauthorized):
+		if e.t.Config.OAuth2 != nil {
+			e.failed("server", "Check auth.oauth2: the client needs a token that this server accepts, with permission to read.", err)
+			return false
+		}
 		e.failed("server", "Set auth.bearer to a token that this server accepts, with permission to read.", err)
 		return false
 	case errors.Is(err, catalog.ErrNotNessie):
@@ -83,8 +87,7 @@ func serverTime(ctx context.Context, conf *nessie.Config) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.TLSClientConfig = conf.TLS
+	transport := catalog.NewTransport(conf.TLS)
 	defer transport.CloseIdleConnections()
 	resp, err := (&http.Client{Transport: transport}).Do(req)
 	if err != nil {

@@ -22,6 +22,8 @@ import (
 // storageAdvice says what to change where a file can't be read.
 func storageAdvice(err error, location string) string {
 	switch {
+	case errors.Is(err, catalog.ErrLocationRefused) && isAzure(location):
+		return "Set storage.azure_blob_storage to the account and the container that hold " + location + "."
 	case errors.Is(err, catalog.ErrLocationRefused):
 		return "Set storage.local_root to a folder that holds " + location + "."
 	case errors.Is(err, catalog.ErrLocationUnsupported):
@@ -30,8 +32,16 @@ func storageAdvice(err error, location string) string {
 		return "The file is gone: somebody deleted it, or storage.aws_s3.endpoint is another store than the writer's."
 	case strings.HasPrefix(location, "s3"):
 		return "Check storage.aws_s3: region, endpoint, credentials, and force_path_style_urls for stores other than AWS."
+	case strings.HasPrefix(location, "gs:"), strings.HasPrefix(location, "gcs:"):
+		return "Check storage.gcp_cloud_storage, or the machine's own identity at Google: it needs to read objects of the bucket."
+	case isAzure(location):
+		return "Check storage.azure_blob_storage: storage_account, and a key or a signature that may read."
 	}
 	return "Check storage."
+}
+
+func isAzure(location string) bool {
+	return strings.HasPrefix(location, "abfs") || strings.HasPrefix(location, "wasb")
 }
 
 // storage reads the head's manifests and the first bytes of one data file.

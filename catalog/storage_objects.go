@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strconv"
+	"strings"
+	"time"
+
+	iceio "github.com/apache/iceberg-go/io"
+)
+
+// objectStore is a store of objects by location. Its errors satisfy errors.Is for fs.ErrNotExist where an object is
+// missing, fs.ErrPermission, and errRange.
+type objectStore interface {
+	// get asks for a piece of the object, rng being the value of a Range header, "" for all of it.
+	get(ctx context.Context, location, rng string) (part, error)
+	stat(ctx context.Context, location string) (fs.FileInfo, error)
+	// list answers the locations that start with prefix, in order, folders left out.
+	list(ctx context.Context, prefix string) ([]string, error)
+}
+
+// objectFiles reads the objects of a store as files.
+type objectFiles struct {
+	objectStore
+	reads
+}
+
+// reads is what holds for all reads of a Storage.
+type reads struct {
+	count func(int64)
+	// attempts is how many times in a row a read may stop without a single byte before it counts as failed.
+	attempts int
+	// retried hears of a read that goes on after it was cut off.
+	retried func(location string, err error)
+}
+
+const (
+	// connectTimeout bounds connecting to a store.
+	connectTimeout = 10 * time.Second
+	// defaultReadTimeout and defaultReadAttempts hold where a StorageConfig says nothing.
+	defaultReadTimeout  = 60 * time.Second
+	defaultReadAttempts = 5
+)
+
+// open asks for the file's tail if its readers start there, else for all of it.
+func (f *objectFiles) open(ctx context.Context, location string) (iceio.File, error) {
+	rng := ""
+	if readFromTheEnd(location) {
+		rng = "bytes=-" + strconv.Itoa(tailBytes)
+	}
+	p, err := f.get(ctx, location, rng)
+	if errors.Is(err, errRange) {
+		// Nothing to take a tail of: the object is empty, or the store refuses a tail longer than the object.
+		p, err = f.get(ctx, location, "")
+	}
+	if err != nil {
+		return nil, err
+	}
+	o := &object{
+		ctx: ctx, location: location, size: p.size, modified: p.modified, reads: f.reads,
+		get: func(ctx context.Context, off, n int64) (part, error) {
+			return f.get(ctx, location, fmt.Sprintf("bytes=%d-%d", off, off+n-1))
+		},
+	}
+	body := o.between(p.off, p.off+p.n, p.body)
+	if !readFromTheEnd(location) || p.n > tailBytes {
+		o.stream = body
+		return o, nil
+	}
+	o.tail = make([]byte, p.n)
+	_, err = io.ReadFull(body, o.tail)
+	if err = errors.Join(err, body.Close()); err != nil {
+		return nil, err
+	}
+	return o, nil
+}
+
+func (f *objectFiles) prefix(ctx context.Context, location string, n int64) ([]byte, error) {
+	rng := ""
+	if n >= 0 {
+		rng = fmt.Sprintf("bytes=0-%d", n-1)
+	}
+	p, err := f.get(ctx, location, rng)
+	if errors.Is(err, errRange) {
+		return nil, nil // the object is empty
+	}
+	if err != nil {
+		return nil, err
+	}
+	end := p.n
+	if n >= 0 {
+		end = min(end, n)
+	}
+	body := (&object{
+		ctx: ctx, location: location, reads: f.reads,
+		get: func(ctx context.Context, off, n int64) (part, error) {
+			return f.get(ctx, location, fmt.Sprintf("bytes=%d-%d", off, off+n-1))
+		},
+	}).between(0, end, p.body)
+	var buf bytes.Buffer
+	buf.Grow(int(end) + bytes.MinRead)
+	_, err = buf.ReadFrom(body)
+	if err = errors.Join(err, body.Close()); err != nil {
+		return nil, err
+	}
+	return buf.Bytes(), nil
+}
+
+// errRange says that the asked range lies outside the object.
+var errRange = errors.New("range lies outside the object")
+
+// parseContentRange reads "bytes 5-9/20" (RFC 9110, section 14.4).
+func parseContentRange(text string) (off, size int64, err error) {
+	span, total, ok := strings.Cut(strings.TrimPrefix(text, "bytes "), "/")
+	first, _, ok2 := strings.Cut(span, "-")
+	if ok && ok2 {
+		off, err = strconv.ParseInt(first, 10, 64)
+		if err == nil {
+			size, err = strconv.ParseInt(total, 10, 64)
+		}
+	}
+	if !ok || !ok2 || err != nil {
+		return 0, 0, fmt.Errorf("the store answered the Content-Range %q", text)
+	}
+	return off, size, nil
+}

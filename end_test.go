@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package nessie
+
+import (
+	"fmt"
+	"log/slog"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// An end that can't be met is told once: it may come yet, so it is no error.
+func TestAnEndThatCannotBeMetIsToldOnce(t *testing.T) {
+	s := newShop(t)
+	base := s.add(1)
+	abandoned := s.add(2)
+	s.reset(base.Commit)
+	last := s.add(3)
+	end := func(id string) string { return fmt.Sprintf("end_snapshot_id: %q", id) }
+
+	tests := map[string]struct{ end, says string }{
+		"never was": {"42", "end_snapshot_id 42 is not in the table's history up to the head's snapshot " + snapshotOf(last)},
+		// The head's metadata was written without it.
+		"abandoned": {snapshotOf(abandoned), "end_snapshot_id " + snapshotOf(abandoned) + " is not in the table's history"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			l := r.start(s.increments("poll_interval: 10ms", "start_from: earliest", end(tc.end)))
+			r.delivered(2)
+			r.eventually(func() bool { return r.cache.at(snapshotOf(last)) }, "the head's checkpoint")
+			asked := r.numbers.of("nessie_catalog_requests")
+			r.eventually(func() bool { return r.numbers.of("nessie_catalog_requests") > asked+5 }, "further polls")
+			l.stop()
+			warnings := r.logs.at(slog.LevelWarn)
+			require.Len(t, warnings, 1, r.logs)
+			assert.Contains(t, warnings[0], tc.says)
+			assert.Empty(t, l.reported())
+		})
+	}
+	t.Run("behind the checkpoint", func(t *testing.T) {
+		r := newRig(t)
+		r.run(s.increments("start_from: earliest"))
+		assert.Empty(t, r.logs.at(slog.LevelWarn))
+		r.start(s.increments("poll_interval: 10ms", end(snapshotOf(base)))).await()
+		warnings := r.logs.at(slog.LevelWarn)
+		require.Len(t, warnings, 1, r.logs)
+		assert.Contains(t, warnings[0], "end_snapshot_id "+snapshotOf(base)+" lies behind the checkpoint's snapshot "+snapshotOf(last)+": nothing is delivered any more")
+		assert.Len(t, r.out.bodies(), 2)
+	})
+	t.Run("met", func(t *testing.T) {
+		r := newRig(t)
+		for range 2 {
+			r.start(s.increments("poll_interval: 10ms", "start_from: earliest", end(snapshotOf(last)))).await()
+		}
+		assert.Empty(t, r.logs.at(slog.LevelWarn))
+		assert.Len(t, r.out.bodies(), 2)
+	})
+}

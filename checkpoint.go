@@ -66,6 +66,7 @@ func fromCheckpoint(c *cache.Checkpoint) (place, error) {
 		Digest:  p.PlanDigest,
 		Attempt: p.Attempt,
 		Row:     p.Row,
+		Begun:   p.PlanDigest != "",
 	}
 	if p.From != nil {
 		before, err := fromRef(*p.From)

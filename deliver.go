@@ -4,6 +4,7 @@ package nessie
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/rpk-nessie/rpk-nessie/catalog"
@@ -17,24 +18,29 @@ func (f *follower) deliver(ctx context.Context, l *look, send func(item) error) 
 	s := f.place.Step
 	if f.conf.Changelog() {
 		// Replays of refused batches may overtake later ones; a step's changes must not meet those of the next.
-		if err := f.settled(ctx); err != nil {
+		if err := f.barrier(ctx, send); err != nil {
 			return err
 		}
 	}
 	f.reportStep(s)
 	if s.Kind == lineage.Truncate {
+		s.Digest = string(lineage.Truncate)
+		if err := f.announce(ctx, s); err != nil {
+			return err
+		}
+		f.unsettled = true
 		return send(f.advance(s, truncation(f.conf, s)))
 	}
 	started := time.Now()
 	rows, err := f.plan(ctx, l, s)
 	if err != nil {
-		return err
+		return f.unfinished(s, err)
 	}
 	f.metrics.planned(started)
 	if rows != nil {
 		f.resume(s, rows.digest)
 		if err := f.read(ctx, s, rows, send); err != nil {
-			return err // names the snapshot
+			return f.unfinished(s, err) // names the snapshot
 		}
 	}
 	if f.place.Step == nil {
@@ -42,6 +48,33 @@ func (f *follower) deliver(ctx context.Context, l *look, send func(item) error) 
 	}
 	f.finish(s) // no row carried the end of the step
 	return send(item{place: f.place})
+}
+
+// announce stores that a step of a changelog is under way, before its first
+// message leaves. Otherwise a process that is killed could go on from the state
+// before it to one where the step never was, and what was delivered of it would
+// stay with the reader.
+func (f *follower) announce(ctx context.Context, s *step) error {
+	if !f.conf.Changelog() || s.Begun {
+		return nil
+	}
+	if err := f.storeStart(ctx, f.place); err != nil {
+		return fmt.Errorf("storing that snapshot %d is under way: %w", s.After.SnapshotID, err)
+	}
+	s.Begun = true
+	return nil
+}
+
+// barrier waits until all that was sent is acknowledged.
+func (f *follower) barrier(ctx context.Context, send func(item) error) error {
+	if !f.unsettled {
+		return nil
+	}
+	if err := f.awaitAcks(ctx, send); err != nil {
+		return err
+	}
+	f.unsettled = false
+	return nil
 }
 
 // finish moves the place behind a step.
@@ -87,16 +120,26 @@ func (f *follower) read(ctx context.Context, s *step, rows *rowSource, send func
 		return err
 	}
 	defer batches.close(ctx)
-	started := time.Now()
+	started, inserting := time.Now(), false
 	for b, err := range rows.read(ctx, f.readOptions(s.Row)) {
 		if err != nil {
 			return err
 		}
 		f.metrics.read.Timing(time.Since(started).Nanoseconds(), f.metrics.table)
+		if err := f.announce(ctx, s); err != nil {
+			return err
+		}
+		if rows.parted && !inserting && b.Operation == scan.OperationInsert {
+			inserting = true
+			if err := f.barrier(ctx, send); err != nil {
+				return err
+			}
+		}
 		for made := range batches.add(ctx, b) {
 			if made.err != nil {
 				return made.err
 			}
+			f.unsettled = true
 			if err := send(f.advance(s, made)); err != nil {
 				return err
 			}

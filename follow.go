@@ -29,6 +29,9 @@ type step struct {
 	Attempt int64
 	// Row is the ordinal in the step of the next row to hand out.
 	Row int64
+	// Begun: messages of the step may have been delivered. In a changelog
+	// nothing but the step itself can complete them then.
+	Begun bool
 }
 
 // place is where reading stands: the last state that was read to its end, and
@@ -54,8 +57,8 @@ type item struct {
 	place place
 	// completes is true on a step's last item.
 	completes bool
-	// tracked is closed once this item, and so all before it, counts as in
-	// flight; nil where nobody asks.
+	// tracked makes the item a question: it is closed once all items before it
+	// count as in flight, and the item does nothing else. nil: it is none.
 	tracked chan<- struct{}
 }
 
@@ -81,13 +84,15 @@ type follower struct {
 	ended, endAhead bool
 	// endTold: what stands between the place and the configured end was told.
 	endTold bool
+	// unsettled: something was sent since all was known to be acknowledged.
+	unsettled bool
 	// advised: the order of changes without a key was warned of.
 	advised bool
 	// seen is the content that the last look at the branch found; looks that
 	// find the same end the poll.
 	seen *catalog.Head
 	out  chan item
-	// storeStart writes the chosen start durably, before anything is delivered.
+	// storeStart writes a place durably, before anything behind it is delivered.
 	storeStart func(context.Context, place) error
 	// settled waits until all that was handed out is acknowledged.
 	settled func(context.Context) error
@@ -176,7 +181,7 @@ func (f *follower) pollWhole(ctx context.Context, send func(item) error) error {
 // awaitAcks returns once the output has acknowledged all that was sent.
 func (f *follower) awaitAcks(ctx context.Context, send func(item) error) error {
 	tracked := make(chan struct{})
-	if err := send(item{place: f.place, tracked: tracked}); err != nil {
+	if err := send(item{tracked: tracked}); err != nil {
 		return err
 	}
 	select {
@@ -254,7 +259,7 @@ func (f *follower) learn(err error, head int64) bool {
 	)
 	s := f.place.Step
 	switch {
-	case s == nil:
+	case s == nil, f.conf.Changelog() && s.Begun:
 		return false
 	case errors.As(err, &missing):
 		if missing.Snapshot == head || f.gone[missing.Snapshot] != "" || s.Before == nil {

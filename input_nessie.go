@@ -271,12 +271,13 @@ func (in *input) ReadBatch(ctx context.Context) (service.MessageBatch, service.A
 		if err != nil {
 			return nil, nil, err
 		}
+		if it.tracked != nil {
+			close(it.tracked)
+			continue
+		}
 		ack, err := in.progress.track(ctx, it)
 		if err != nil {
 			return nil, nil, err
-		}
-		if it.tracked != nil {
-			close(it.tracked)
 		}
 		if len(it.batch) == 0 {
 			if err := ack(ctx, nil); err != nil {

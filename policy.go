@@ -30,13 +30,40 @@ func (e *RemovedRowsError) Error() string {
 		spanOf(e.From, e.SnapshotID), e.Kind, options, niFieldChanges, changesChangelog)
 }
 
+// UnfinishedError stops a changelog at a step that was partly delivered, and of
+// which a file is gone by now. No way around it leads from what the reader has
+// to the table.
+type UnfinishedError struct {
+	SnapshotID int64
+	Err        error
+}
+
+func (e *UnfinishedError) Error() string {
+	return fmt.Sprintf("%v. Changes of snapshot %d may have been delivered already, so that only this snapshot can complete them: restore the file, or empty what the output has and begin with another %s",
+		e.Err, e.SnapshotID, niFieldCacheKey)
+}
+
+func (e *UnfinishedError) Unwrap() error { return e.Err }
+
+// unfinished says what a missing file means for a step that was begun.
+func (f *follower) unfinished(s *step, err error) error {
+	if _, missing := errors.AsType[*scan.MissingFileError](err); missing && s.Begun && f.conf.Changelog() {
+		return &UnfinishedError{SnapshotID: s.After.SnapshotID, Err: err}
+	}
+	return err
+}
+
 // withOptions adds to an error what the user can do about it.
 func withOptions(err error) error {
 	if _, missing := errors.AsType[*catalog.MissingMetadataError](err); missing {
 		return fmt.Errorf("%w. Restore the file, or let the branch name one that exists, by a commit or by assigning it to an earlier one; %s: name@hash reads an earlier commit meanwhile",
 			err, niFieldBranch)
 	}
-	if _, missing := errors.AsType[*scan.MissingFileError](err); !missing {
+	if _, full := errors.AsType[*scan.SpillError](err); full {
+		return fmt.Errorf("%w. Make room there, let TMPDIR name another folder, or raise %s", err, niFieldMemory)
+	}
+	_, missing := errors.AsType[*scan.MissingFileError](err)
+	if _, unfinished := errors.AsType[*UnfinishedError](err); !missing || unfinished {
 		return err
 	}
 	return fmt.Errorf("%w. Restore the file, or let the table drop it, after which the input goes on; to go on without these rows, use another %s with %s: %s or a later %s",

@@ -143,8 +143,9 @@ func (p *progress) reportNames(stored *cache.Checkpoint) {
 		p.store.Key(), stored.Branch, stored.Namespace, stored.Table, p.conf.Ref, p.conf.Namespace, p.conf.Key[len(p.conf.Key)-1], stored.Last.ContentID)
 }
 
-// storeStart writes a place that was chosen, before anything is delivered. A
-// cache that does not take it is an error, so that readiness shows it.
+// storeStart writes a place that was chosen, or a step that is under way,
+// before anything of it is delivered. A cache that does not take it is an
+// error, so that readiness shows it.
 func (p *progress) storeStart(ctx context.Context, at place) error {
 	if p.writer == nil {
 		return nil

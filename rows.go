@@ -21,6 +21,8 @@ type rowSource struct {
 	digest string
 	schema *iceberg.Schema
 	read   func(context.Context, scan.ReadOptions) iter.Seq2[scan.Batch, error]
+	// parted: deletes and inserts of one key come in different batches.
+	parted bool
 }
 
 func sourceOfPlan(p *scan.Plan) *rowSource {
@@ -28,7 +30,7 @@ func sourceOfPlan(p *scan.Plan) *rowSource {
 }
 
 func sourceOfChanges(c *scan.ChangePlan) *rowSource {
-	return &rowSource{digest: c.Digest, schema: c.Schema, read: c.Read}
+	return &rowSource{digest: c.Digest, schema: c.Schema, read: c.Read, parted: c.Foreign()}
 }
 
 // plan finds what the step delivers. It is nil where that is nothing: files

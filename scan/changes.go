@@ -142,6 +142,10 @@ func hasAll(schema *iceberg.Schema, names []string) bool {
 	})
 }
 
+// Foreign reports that the rows before and after have nothing in common, as the table or a column is another one: all deletes
+// come before all inserts, and messages of one key are in different batches.
+func (c *ChangePlan) Foreign() bool { return c.foreign }
+
 // rewritesOnly reports whether the step is known to change no row.
 func (c *ChangePlan) rewritesOnly() bool { return c.Kind == KindReplace || c.Kind == KindEmpty }
 

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/apache/iceberg-go"
+	iceio "github.com/apache/iceberg-go/io"
+	"github.com/apache/iceberg-go/table"
+
+	"github.com/rpk-nessie/rpk-nessie/catalog"
+	"github.com/rpk-nessie/rpk-nessie/catalog/nessietest"
+	"github.com/rpk-nessie/rpk-nessie/scan"
+)
+
+// failer ends a test or a history.
+type failer interface {
+	Fatalf(format string, args ...any)
+}
+
+func check(rt failer, err error) {
+	if err != nil {
+		rt.Fatalf("the test itself: %v", err)
+	}
+}
+
+// world is a Nessie with one table whose rows have a unique id, and what
+// iceberg-go reads of each of its snapshots.
+type world struct {
+	rt     failer
+	ctx    context.Context
+	server *nessietest.Server
+	client *catalog.Client
+	writer *nessietest.Writer
+	folder string
+
+	key       catalog.Key
+	shape     shape
+	snapshots map[int64]*snapshot
+	heads     []head // of main, oldest first
+	moved     bool   // the branch was reset: ids of schemas and fields are not unique any more
+	marked    bool   // delete files may be live
+	kept      map[string]bool
+	told      []string // what happened, for failures
+}
+
+// shape is how the table is written.
+type shape struct {
+	version     string
+	deletes     string // write.delete.mode
+	partitioned bool
+	identified  bool // the schema has identifier fields
+	stays       bool // the schema does not change
+}
+
+// snapshot is the truth about one snapshot.
+type snapshot struct {
+	schema *iceberg.Schema
+	rows   []values
+}
+
+type head struct {
+	snapshot int64
+	commit   string
+}
+
+// values are the values of a row that are not null, as JSON, by field id. So
+// rows under different schemas of a table can be compared.
+type values map[int]string
+
+// under leaves out the columns that a schema does not have.
+func (v values) under(s *iceberg.Schema) string {
+	var b strings.Builder
+	for _, f := range s.Fields() {
+		if text, ok := v[f.ID]; ok {
+			fmt.Fprintf(&b, "%d=%s ", f.ID, text)
+		}
+	}
+	return b.String()
+}
+
+const fieldID, fieldPart, fieldName, fieldNumber, fieldScore = 1, 2, 3, 4, 5
+
+func (s shape) schema() *iceberg.Schema {
+	fields := []iceberg.NestedField{
+		{ID: fieldID, Name: "id", Type: iceberg.PrimitiveTypes.Int64, Required: true},
+		{ID: fieldPart, Name: "part", Type: iceberg.PrimitiveTypes.String},
+		{ID: fieldName, Name: "name", Type: iceberg.PrimitiveTypes.String},
+		{ID: fieldNumber, Name: "number", Type: iceberg.PrimitiveTypes.Int32},
+		{ID: fieldScore, Name: "score", Type: iceberg.PrimitiveTypes.Float64},
+	}
+	if s.identified {
+		return iceberg.NewSchemaWithIdentifiers(0, []int{fieldID}, fields...)
+	}
+	return iceberg.NewSchema(0, fields...)
+}
+
+func (s shape) options() nessietest.TableOptions {
+	o := nessietest.TableOptions{Properties: iceberg.Properties{
+		"write.parquet.compression-codec": "uncompressed", "write.delete.mode": s.deletes, "format-version": s.version,
+	}}
+	if s.partitioned {
+		spec := iceberg.NewPartitionSpec(iceberg.PartitionField{
+			SourceIDs: []int{fieldPart}, FieldID: 1000, Name: "part", Transform: iceberg.IdentityTransform{},
+		})
+		o.Spec = &spec
+	}
+	return o
+}
+
+func newWorld(ctx context.Context, rt failer, s shape) *world {
+	folder, err := os.MkdirTemp("", "replay-")
+	check(rt, err)
+	w := &world{
+		rt: rt, ctx: ctx, folder: folder, key: catalog.Key{"shop", "orders"}, shape: s,
+		snapshots: map[int64]*snapshot{}, kept: map[string]bool{},
+	}
+	check(rt, os.Mkdir(w.warehouse(), 0o700))
+	w.server, err = nessietest.Start(nessietest.Options{})
+	check(rt, err)
+	w.client, err = catalog.NewClient(catalog.ClientConfig{BaseURL: w.server.URL})
+	check(rt, err)
+	w.writer, err = nessietest.NewWriter(ctx, nessietest.WriterConfig{Catalog: w.client, Warehouse: "file://" + w.warehouse()})
+	check(rt, err)
+	return w
+}
+
+func (w *world) warehouse() string { return filepath.Join(w.folder, "warehouse") }
+
+func (w *world) close() {
+	w.client.Close()
+	check(w.rt, errors.Join(w.server.Close(), os.RemoveAll(w.folder)))
+}
+
+func (w *world) tell(format string, args ...any) {
+	w.told = append(w.told, fmt.Sprintf(format, args...))
+}
+
+// record reads the snapshots of a commit and notes the new head. Later their
+// files may be gone.
+func (w *world) record(written nessietest.Written) {
+	for _, s := range written.Snapshots {
+		w.snapshots[s.SnapshotID] = w.read(written.Metadata, s.SnapshotID)
+		w.tell("    snapshot %d (%s, schema %d): %d rows", s.SnapshotID, s.Summary.Operation, w.snapshots[s.SnapshotID].schema.ID, len(w.snapshots[s.SnapshotID].rows))
+	}
+	w.secure()
+	w.observe()
+}
+
+// read is a full scan by iceberg-go under the snapshot's schema.
+func (w *world) read(meta table.Metadata, id int64) *snapshot {
+	fs := func(context.Context) (iceio.IO, error) { return iceio.LocalFS{}, nil }
+	tbl := table.New(table.Identifier(w.key), meta, "", fs, nil)
+	schema := meta.CurrentSchema()
+	if of := meta.SnapshotByID(id).SchemaID; of != nil {
+		for _, s := range meta.Schemas() {
+			if s.ID == *of {
+				schema = s
+			}
+		}
+	}
+	out := &snapshot{schema: schema}
+	_, batches, err := tbl.Scan(table.WithSnapshotID(id)).ToArrowRecords(w.ctx)
+	check(w.rt, err)
+	encoder, err := scan.NewEncoder(schema)
+	check(w.rt, err)
+	for batch, err := range batches {
+		check(w.rt, err)
+		buf, ends, err := encoder.Append(nil, nil, batch, 0, int(batch.NumRows()))
+		check(w.rt, err)
+		start := 0
+		for _, end := range ends {
+			v, err := parse(buf[start:end], schema)
+			check(w.rt, err)
+			out.rows, start = append(out.rows, v), end
+		}
+		batch.Release()
+	}
+	ids := map[string]bool{} // where rows have no key it does not matter
+	for _, row := range out.rows {
+		if ids[row[fieldID]] && !w.shape.stays {
+			w.rt.Fatalf("the test itself: snapshot %d holds id %s twice\n%s", id, row[fieldID], strings.Join(w.told, "\n"))
+		}
+		ids[row[fieldID]] = true
+	}
+	return out
+}
+
+// observe notes what the branch holds.
+func (w *world) observe() {
+	found, err := w.client.Head(w.ctx, catalog.Ref{Name: "main"}, w.key)
+	check(w.rt, err)
+	h := head{found.Content.SnapshotID, found.Reference.Hash}
+	if n := len(w.heads); n == 0 || w.heads[n-1] != h {
+		w.heads = append(w.heads, h)
+		w.tell("    head: snapshot %d", h.snapshot)
+	}
+}
+
+func (w *world) head() head { return w.heads[len(w.heads)-1] }
+
+// of is the truth about a snapshot; none holds no rows.
+func (w *world) of(id int64) *snapshot {
+	if s := w.snapshots[id]; s != nil {
+		return s
+	}
+	if id != catalog.NoSnapshot {
+		w.rt.Fatalf("there is no snapshot %d", id)
+	}
+	return &snapshot{schema: w.shape.schema()}
+}
+
+// secure gives every file of the warehouse a second name, so that what expiry
+// deletes can be put back.
+func (w *world) secure() {
+	check(w.rt, filepath.WalkDir(w.warehouse(), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		rel, err := filepath.Rel(w.warehouse(), path)
+		if err != nil || w.kept[rel] {
+			return err
+		}
+		w.kept[rel] = true
+		second := w.second(rel)
+		if err := os.MkdirAll(filepath.Dir(second), 0o700); err != nil {
+			return err
+		}
+		return os.Link(path, second)
+	}))
+}
+
+func (w *world) second(rel string) string { return filepath.Join(w.folder, "kept", rel) }
+
+// restore puts all files back and counts those that were gone.
+func (w *world) restore() (restored int) {
+	for rel := range w.kept {
+		switch err := os.Link(w.second(rel), filepath.Join(w.warehouse(), rel)); {
+		case err == nil:
+			restored++
+		case !errors.Is(err, fs.ErrExist):
+			check(w.rt, err)
+		}
+	}
+	return restored
+}

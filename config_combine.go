@@ -53,7 +53,9 @@ func combinations(fields any) []string {
 	refuse(!json && all.boolean(niFieldRowOrdinals), "field %s needs %s: %s", niFieldRowOrdinals, niFieldFormat, formatJSON)
 
 	auth := all.section(niFieldAuth)
-	refuse(auth.str(niFieldAuthBearer) != "" && auth[niFieldAuthOAuth2] != nil, "field %s holds both %s and %s: use one of them", niFieldAuth, niFieldAuthBearer, niFieldAuthOAuth2)
+	oauth2 := auth.section(niFieldAuthOAuth2)
+	fetched := oauth2.str(oauth2FieldServer) != "" || oauth2.str(oauth2FieldID) != "" || oauth2.str(oauth2FieldSecret) != ""
+	refuse(auth.str(niFieldAuthBearer) != "" && fetched, "field %s holds both %s and %s: use one of them", niFieldAuth, niFieldAuthBearer, niFieldAuthOAuth2)
 
 	identified := len(all.list(niFieldIdentifiers)) > 0
 	if all.str(niFieldChanges) != changesChangelog {

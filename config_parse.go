@@ -246,7 +246,9 @@ func (c *Config) parseConnection(r *fieldReader) {
 			ServerURI: r.str(in(oauth2FieldServer)...), ClientID: r.str(in(oauth2FieldID)...), ClientSecret: r.str(in(oauth2FieldSecret)...),
 			Scope: r.str(in(oauth2FieldScope)...), TLS: c.TLS, Timeout: c.RequestTimeout,
 		}
-		if err := c.OAuth2.Check(); err != nil {
+		if *c.OAuth2 == (catalog.OAuth2Config{TLS: c.TLS, Timeout: c.RequestTimeout}) {
+			c.OAuth2 = nil // printed by create, and not filled in
+		} else if err := c.OAuth2.Check(); err != nil {
 			r.fail(fmt.Errorf("field %s.%s.%w", niFieldAuth, niFieldAuthOAuth2, err))
 		}
 	}

@@ -279,7 +279,7 @@ func authField() *service.ConfigField {
 			Description("A bearer token.").Default("").Secret(),
 		service.NewObjectField(niFieldAuthOAuth2,
 			service.NewStringField(oauth2FieldServer).
-				Description("URL of the token endpoint.").Example("https://login.example.com/realms/data/protocol/openid-connect/token"),
+				Description("URL of the token endpoint, such as `https://login.example.com/realms/data/protocol/openid-connect/token`."),
 			service.NewStringField(oauth2FieldID).Description("The client's id."),
 			service.NewStringField(oauth2FieldSecret).Description("The client's secret.").Secret(),
 			service.NewStringField(oauth2FieldScope).Description("Scopes to ask for, separated by spaces.").Default(""),

@@ -57,7 +57,7 @@ var fieldValues = map[string][]string{
 		"{ oauth2: { server_uri: 'https://login/token', client_id: a, client_secret: b, scope: 'c d' } }",
 		"{ bearer: x, oauth2: { server_uri: 'https://login/token', client_id: a, client_secret: b } }",
 		"{ oauth2: { server_uri: login, client_id: a, client_secret: b } }", "{ oauth2: { server_uri: 'http://me:secret@login', client_id: a, client_secret: b } }",
-		"{ oauth2: { server_uri: 'https://login/token', client_id: a } }", "{ oauth2: {} }",
+		"{ oauth2: { server_uri: 'https://login/token', client_id: a } }", "{ bearer: x, oauth2: { server_uri: '', client_id: '', client_secret: '' } }", "{ oauth2: {} }",
 	},
 	"headers":         {"{}", "{ a: b }", "{ a: 5 }", "{ 'a b': c }", "{ 'a:b': c }", `{ a: "x\ny" }`, "{ '': x }"},
 	"request_timeout": {"30s", "0s", "-1s", "x"},

@@ -85,7 +85,7 @@ func (s *azureStore) connect() (*service.Client, error) {
 	}
 	s.transport = storeTransport(s.timeout)
 	opts := &service.ClientOptions{ClientOptions: policy.ClientOptions{
-		Transport: retrying(s.transport, s.attempts, func(err error) { s.retried("", fmt.Errorf("Azure Blob Storage of %s: %w", s.account(), err)) }),
+		Transport: retrying(s.transport, s.attempts, func(err error) { s.retried("", fmt.Errorf("asking Azure Blob Storage of %s: %w", s.account(), err)) }),
 		Retry:     policy.RetryOptions{MaxRetries: -1}, // by the transport
 	}}
 	client, err := s.open(opts)
@@ -252,7 +252,7 @@ func (s *azureStore) explain(err error) error {
 		answer  *azcore.ResponseError
 		sending *url.Error
 	)
-	where := "Azure Blob Storage of " + s.account()
+	where := "asking Azure Blob Storage of " + s.account()
 	if errors.As(err, &sending) {
 		return fmt.Errorf("%s: %w", where, sending.Err)
 	}

@@ -109,7 +109,7 @@ func (s *gcsStore) connect() (*http.Client, error) {
 	if tokens != nil {
 		authorized = &oauth2.Transport{Source: tokens, Base: s.transport}
 	}
-	s.client = retrying(authorized, s.attempts, func(err error) { s.retried("", fmt.Errorf("Google Cloud Storage at %s: %w", s.base, err)) })
+	s.client = retrying(authorized, s.attempts, func(err error) { s.retried("", fmt.Errorf("asking Google Cloud Storage at %s: %w", s.base, err)) })
 	return s.client, nil
 }
 
@@ -273,9 +273,8 @@ func (s *gcsStore) refused(status int, text string) error {
 }
 
 func (s *gcsStore) explain(err error) error {
-	var sending *url.Error
-	if errors.As(err, &sending) {
+	if sending, ok := errors.AsType[*url.Error](err); ok {
 		err = sending.Err
 	}
-	return fmt.Errorf("Google Cloud Storage at %s: %w", s.base, err)
+	return fmt.Errorf("asking Google Cloud Storage at %s: %w", s.base, err)
 }

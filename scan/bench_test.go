@@ -9,19 +9,38 @@ import (
 	"testing"
 
 	"github.com/apache/iceberg-go"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/rpk-nessie/rpk-nessie/catalog"
 )
 
-// BenchmarkPlanAmong10000Manifests plans an append whose manifest list carries 10,000 older manifests over.
-func BenchmarkPlanAmong10000Manifests(b *testing.B) {
-	f := newFixture(b, "")
+// among appends one file to a table of so many older manifests, of which none exists.
+func (f *fixture) among(manifests int) catalog.State {
+	f.Helper()
 	var carried []iceberg.ManifestFile
-	for i := range 10_000 {
+	for i := range manifests {
 		carried = append(carried, iceberg.NewManifestFile(2, f.path(fmt.Sprintf("old-%d.avro", i)), 5000, 0, 7).
 			SequenceNum(1, 1).AddedFiles(1).AddedRows(10).Build())
 	}
 	f.state.Sequence = 1
-	state := f.commitOn(carried, "append", []change{added(f.dataEntry("a.parquet", 0, none))})
+	return f.commitOn(carried, "append", []change{added(f.dataEntry("a.parquet", 0, none))})
+}
+
+func TestOneNewFileAmongManyManifestsOpensOne(t *testing.T) {
+	f := newFixture(t, "")
+	state := f.among(10_000)
+	var plan *Plan
+	opened := f.openedBy(func() { plan = f.plan(Step{Way: WaySnapshot, After: state}) })
+	assert.Equal(t, []string{"a.parquet"}, names(plan.Tasks))
+	assert.Equal(t, 1, plan.ManifestsOpened)
+	assert.Equal(t, map[string]int{"snap-1002.avro": 1, "m-1002-0.avro": 1}, opened)
+}
+
+// BenchmarkPlanAmong10000Manifests plans an append whose manifest list carries 10,000 older manifests over.
+func BenchmarkPlanAmong10000Manifests(b *testing.B) {
+	f := newFixture(b, "")
+	state := f.among(10_000)
 	for b.Loop() {
 		plan, err := PlanStep(b.Context(), f.source(), Step{Way: WaySnapshot, After: state})
 		require.NoError(b, err)
@@ -67,4 +86,37 @@ func BenchmarkReadManySmallFiles(b *testing.B) {
 			require.NoError(b, err)
 		}
 	}
+}
+
+// BenchmarkReadWithVector reads a file of 200,000 rows of which a vector deletes each hundredth, and the same through
+// iceberg-go's decoder.
+func BenchmarkReadWithVector(b *testing.B) {
+	f := newFixture(b, "")
+	f.commit("append", []change{added(f.dataFile("a.parquet", 0, none, numbered(0, 200_000)...))})
+	var deleted []int64
+	for i := int64(0); i < 200_000; i += 100 {
+		deleted = append(deleted, i)
+	}
+	plan := f.plan(Step{Way: WayTableScan, After: f.state})
+	vector := f.file(f.vector("v.puffin", "a.parquet", deleted...), 2)
+	plan.Tasks[0].Deletes.Vector = &vector
+	b.Run("direct", func(b *testing.B) {
+		for b.Loop() {
+			for _, err := range plan.Read(b.Context(), ReadOptions{}) {
+				require.NoError(b, err)
+			}
+		}
+	})
+	b.Run("general", func(b *testing.B) {
+		encoder, err := NewEncoder(plan.Schema)
+		require.NoError(b, err)
+		for b.Loop() {
+			for batch, err := range plan.decode(b.Context(), plan.Tasks[0], nil, defaultDecodeRows) {
+				require.NoError(b, err)
+				_, _, err = encoder.Append(nil, nil, batch, 0, int(batch.NumRows()))
+				require.NoError(b, err)
+				batch.Release()
+			}
+		}
+	})
 }

@@ -14,24 +14,25 @@ import (
 
 // direct writes rows as JSON right from a Parquet file's pages: no Arrow arrays in between, strings copied once, from the
 // page into the row, and each value of a dictionary encoded once. It is a second way to the same bytes and knows only the
-// plain cases: a whole file without deletes, columns found by field id in the types that Iceberg writers use. Whatever
-// else it meets it leaves to the general decoder, with errIndirect.
+// plain cases: a whole file without equality deletes, columns found by field id in the types that Iceberg writers use.
+// Whatever else it meets it leaves to the general decoder, with errIndirect.
 type direct struct {
 	path     string
 	in       *schema.Schema
 	complete bool // the file has all columns
 	cells    []directCell
 	leaves   []*leaf
+	gone     deletedRows
 }
 
 // windowRows is the most rows of which levels and indices are held decoded.
 const windowRows = 4096
 
 // readsDirectly reports whether a task is one that direct may know how to read.
-func (t Task) readsDirectly() bool { return t.Deletes.None() && t.part == (part{}) }
+func (t Task) readsDirectly() bool { return len(t.Deletes.Equality) == 0 && t.part == (part{}) }
 
-// readDirect writes a task's rows without its first skip ones. On errIndirect the rows before done are written or
-// to be skipped, and the rest is not.
+// readDirect writes a task's live rows without the first skip of them. On errIndirect the live rows before done are
+// written or to be skipped, and the rest is not.
 func (w *worker) readDirect(ctx context.Context, t Task, skip int64, pack *rowPacker) (done int64, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -83,11 +84,15 @@ func (w *worker) readPages(files *watchedIO, t Task, skip int64, pack *rowPacker
 	if err != nil {
 		return 0, err
 	}
+	if d.gone, err = w.deletedRows(files, t); err != nil {
+		return 0, err
+	}
 	for g := range reader.NumRowGroups() {
 		rows := reader.RowGroup(g).NumRows()
-		if skip >= rows {
-			skip -= rows
-			done += rows
+		if live := rows - d.gone.among(rows); skip >= live {
+			skip -= live
+			done += live
+			d.gone.pass(rows)
 			continue
 		}
 		if err := source.useGroup(reader.RowGroup(g), d.leaves); err != nil {
@@ -133,7 +138,7 @@ func (w *worker) blockSize() int64 {
 	return min(max(share, 128<<10), 4<<20)
 }
 
-// readRowGroup writes the rows of a row group, and says how many it wrote or skipped.
+// readRowGroup writes the live rows of a row group, and says how many of them it wrote or skipped.
 func (d *direct) readRowGroup(group *file.RowGroupReader, skip int64, pack *rowPacker) (done int64, err error) {
 	defer d.close()
 	for _, l := range d.leaves {
@@ -147,15 +152,17 @@ func (d *direct) readRowGroup(group *file.RowGroupReader, skip int64, pack *rowP
 		}
 		l.begin(pages, chunk)
 	}
-	for rows := group.NumRows(); done < rows; {
-		n, err := d.window(rows - done)
+	for left := group.NumRows(); left > 0; {
+		n, err := d.window(left)
 		if err != nil {
 			return done, err
 		}
-		if err := d.writeWindow(n, int(min(max(skip-done, 0), int64(n))), pack); err != nil {
+		left -= int64(n)
+		live := n - d.gone.take(n)
+		if err := d.writeWindow(live, int(min(max(skip-done, 0), int64(live))), pack); err != nil {
 			return done, err
 		}
-		done += int64(n)
+		done += int64(live)
 	}
 	return done, nil
 }
@@ -178,13 +185,16 @@ func (d *direct) window(limit int64) (int, error) {
 	return n, nil
 }
 
-// writeWindow hands the window's rows over, without the first skip.
-func (d *direct) writeWindow(n, skip int, pack *rowPacker) error {
+// writeWindow hands the window's live rows over, without the first skip.
+func (d *direct) writeWindow(live, skip int, pack *rowPacker) error {
 	if skip > 0 {
 		d.write(nil, nil, skip, "")
 	}
-	if err := pack.addRows(n-skip, d.write); err != nil {
+	if err := pack.addRows(live-skip, d.write); err != nil {
 		return &finalError{err}
+	}
+	for d.gone.next() {
+		d.row(nil)
 	}
 	for _, l := range d.leaves {
 		if err := l.check(); err != nil {
@@ -194,17 +204,25 @@ func (d *direct) writeWindow(n, skip int, pack *rowPacker) error {
 	return nil
 }
 
-// write appends the next n rows to buf and their ends to ends.
+// write appends the next n live rows to buf and their ends to ends.
 func (d *direct) write(buf []byte, ends []int, n int, closing string) ([]byte, []int) {
 	for range n {
-		for i := range d.cells {
-			c := &d.cells[i]
-			buf = c.node.append(c.label.append(buf))
+		for d.gone.next() {
+			buf = d.row(buf)[:len(buf)]
 		}
-		buf = append(buf, closing...)
+		buf = append(d.row(buf), closing...)
 		ends = append(ends, len(buf))
 	}
 	return buf, ends
+}
+
+// row appends the next row, live or not.
+func (d *direct) row(buf []byte) []byte {
+	for i := range d.cells {
+		c := &d.cells[i]
+		buf = c.node.append(c.label.append(buf))
+	}
+	return buf
 }
 
 func (d *direct) close() {

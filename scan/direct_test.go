@@ -51,7 +51,7 @@ func generalRows(t require.TestingT, tb testing.TB, plan *Plan, task Task) ([]st
 func directRows(tb testing.TB, plan *Plan, task Task, skip int64, opts ReadOptions) ([]string, int64, error) {
 	var rows []string
 	opts = opts.withDefaults()
-	w := &worker{plan: plan, opts: opts}
+	w := &worker{plan: plan, opts: opts, positions: plan.positions()}
 	pack := &rowPacker{limits: opts, closing: "}", put: func(p piece) error {
 		for _, m := range p.messages {
 			rows = append(rows, string(m))
@@ -257,6 +257,33 @@ func randomFile(t *rapid.T, f *fixture, written, read *iceberg.Schema) (*Plan, T
 	return plan, Task{File: f.file(data.Build(), 1)}
 }
 
+// randomDeletes are deletes by position of a.parquet, most often none: runs of rows and single ones, in a vector or in
+// files that name it or do not.
+func randomDeletes(t *rapid.T, f *fixture, rows int64) (d Deletes) {
+	if rapid.IntRange(0, 2).Draw(t, "no deletes") > 0 {
+		return d
+	}
+	var positions []int64
+	for range rapid.IntRange(1, 4).Draw(t, "runs") {
+		from := rapid.Int64Range(0, rows+1).Draw(t, "from")
+		for i := range rapid.Int64Range(1, max(rows, 3)).Draw(t, "length") {
+			positions = append(positions, from+i)
+		}
+	}
+	slices.Sort(positions)
+	positions = slices.Compact(positions)
+	if rapid.Bool().Draw(t, "vector") {
+		vector := f.file(f.vector("v.puffin", "a.parquet", positions...), 2)
+		d.Vector = &vector
+		return d
+	}
+	d.Position = []File{f.file(f.positionDeletes("p.parquet", 0, nil, "a.parquet", positions...), 2)}
+	if rapid.Bool().Draw(t, "another file") {
+		d.Position = append(d.Position, f.file(f.positionDeletes("q.parquet", 0, nil, "a.parquet", positions[0], rows-1), 3))
+	}
+	return d
+}
+
 func TestDirectRowsAreThoseOfTheGeneralDecoder(t *testing.T) {
 	f := newFixture(t, "")
 	rapid.Check(t, func(rt *rapid.T) {
@@ -268,6 +295,8 @@ func TestDirectRowsAreThoseOfTheGeneralDecoder(t *testing.T) {
 		}
 		schema := iceberg.NewSchema(7, fields...)
 		plan, task := randomFile(rt, f, schema, schema)
+		task.Deletes = randomDeletes(rt, f, task.File.Data.Count())
+		plan.Tasks = []Task{task}
 		want, err := generalRows(rt, t, plan, task)
 		require.NoError(rt, err)
 		skip := rapid.IntRange(0, len(want)).Draw(rt, "skip")

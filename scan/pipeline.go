@@ -54,11 +54,12 @@ func (p *Plan) start(ctx context.Context, opts ReadOptions, first int, skip int6
 	ctx, cancel := context.WithCancel(ctx)
 	f, unhook := newFlow(ctx, opts.held(), first, len(p.Tasks))
 	fetching := fetchAhead(ctx, p.source.FS, p.Tasks, first)
+	positions := p.positions()
 	var next atomic.Int64
 	next.Store(int64(first))
 	var workers sync.WaitGroup
 	for range min(opts.Parallelism, len(p.Tasks)-first) {
-		w := &worker{plan: p, opts: opts, flow: f, ahead: fetching}
+		w := &worker{plan: p, opts: opts, flow: f, ahead: fetching, positions: positions}
 		w.buffers.most = int(opts.held() / int64(4*opts.Parallelism))
 		if encoder != nil {
 			w.encoder = encoder.Clone()

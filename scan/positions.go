@@ -42,6 +42,17 @@ func newPositionReader(fs iceio.IO, meta table.Metadata, changed []Change) *posi
 	return r
 }
 
+// positions is a reader for the plan's tasks.
+func (p *Plan) positions() *positionReader {
+	r := newPositionReader(p.source.FS, p.source.Meta, nil)
+	for _, t := range p.Tasks {
+		if len(t.Deletes.Position) > 0 {
+			r.wanted[t.File.path] = true
+		}
+	}
+	return r
+}
+
 // of are the positions of the file's rows that its vector or its position deletes remove.
 func (r *positionReader) of(ctx context.Context, f File, d Deletes, snapshot int64) (*roaring64.Bitmap, error) {
 	out := roaring64.New()
@@ -71,6 +82,11 @@ func (r *positionReader) of(ctx context.Context, f File, d Deletes, snapshot int
 }
 
 func (r *positionReader) read(ctx context.Context, f File, snapshot int64) (map[string]*roaring64.Bitmap, error) {
+	if referencedFile(f.Data) != "" { // nobody else will ask
+		files := watch(ctx, r.fs)
+		byPath, err := r.load(ctx, files, f)
+		return byPath, files.explain(err, snapshot, constantKind(DeleteFileKind))
+	}
 	r.mu.Lock()
 	file := r.files[f.key()]
 	if file == nil {

@@ -22,6 +22,8 @@ type worker struct {
 	flow    *flow
 	encoder *Encoder // nil for Arrow
 	ahead   *ahead
+	// positions of deleted rows; shared by all workers.
+	positions *positionReader
 
 	buffers recycler
 	last    *direct // the layout of the last file

@@ -18,9 +18,6 @@ INPUT := . ./cache/... ./catalog/... ./lineage/... ./scan/...
 # Kafka, Redis, PostgreSQL and the object stores take minutes of their own.
 CONNECTORS := ./tests/kafka ./tests/connectors
 
-# Random histories whose oracle does not know yet what policies do to bridges.
-MODEL := ./tests/model
-
 SOAK_COUNT ?= 20
 
 .PHONY: help build docs demo test connectors unit race lint fmt bench microbench soak servers clean
@@ -41,7 +38,7 @@ servers: ## Fetch Nessie's jars and a Java for the tests
 	scripts/fetch-servers
 
 test: servers ## Test everything on a real Nessie, but the binary's connectors on theirs
-	$(GO) test $(TESTFLAGS) $$($(GO) list ./... | grep -vE '/tests/(kafka|connectors|model)$$')
+	$(GO) test $(TESTFLAGS) $$($(GO) list ./... | grep -vE '/tests/(kafka|connectors)$$')
 
 connectors: ## Test the binary's connectors on real servers
 	scripts/fetch-servers connectors
@@ -72,10 +69,10 @@ bench: build ## Measure speed beside other programs, in ten minutes; the results
 microbench: ## Run the Go benchmarks of the packages
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
-soak: ## 200 kills under faults, a million rows into a real Kafka; then the tests without servers again and again, with the race detector
+soak: ## 200 kills under faults, 10,000 random histories, a million rows into a real Kafka; then the tests without servers again and again, with the race detector
 	scripts/fetch-servers connectors
 	$(GO) test -count=1 -timeout=60m -v ./tests/chaos -kills 200
-	$(GO) test -count=1 -timeout=60m $(MODEL)
+	$(GO) test -count=1 -timeout=60m ./tests/model -histories=10000
 	RPK_NESSIE_KAFKA_ROWS=1000000 $(GO) test -count=1 -timeout=60m -run TestEveryRow ./tests/kafka
 	$(GO) test -race -shuffle=on -timeout=0 -p=2 -count=$(SOAK_COUNT) $(UNIT)
 

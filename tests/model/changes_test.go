@@ -31,6 +31,7 @@ var changes = []change{
 	{"expire", 3, (*world).expire},
 	{"collect", 3, (*world).collect},
 	{"lose a file", 1, (*world).loseFile},
+	{"spoil a file", 1, (*world).spoilFile},
 	{"delete", 2, (*world).deleteRow},
 	{"overwrite", 1, (*world).overwrite},
 	{"replace", 1, (*world).replace},
@@ -228,6 +229,20 @@ func (w *world) loseFile(rng *rand.Rand) error {
 	file := all[rng.IntN(len(all))]
 	w.vault.remove(file)
 	w.tell("    lost %s", file)
+	return nil
+}
+
+// spoilFile cuts one file that the head needs in half.
+func (w *world) spoilFile(rng *rand.Rand) error {
+	needed, err := w.needed()
+	if err != nil {
+		return err
+	}
+	all := slices.Sorted(maps.Keys(needed))
+	file := all[rng.IntN(len(all))]
+	w.vault.spoil(file)
+	w.spoiled = append(w.spoiled, file)
+	w.tell("    spoiled %s", file)
 	return nil
 }
 

@@ -7,11 +7,12 @@
 //
 // A failure prints the seed of its history:
 //
-//	go test ./tests/model -run TestHistories/0 -histories 1 -rapid.seed=…
+//	go test ./tests/model -run TestHistories/lanes/0 -histories=1 -rapid.seed=…
 package model
 
 import (
 	"flag"
+	"math/rand/v2"
 	"os"
 	"strconv"
 	"testing"
@@ -24,9 +25,12 @@ import (
 
 // Lanes run beside each other, each with histories of its own: what waits for
 // a pause in one lane leaves the processor to another.
-const lanes = 6
+const lanes = 8
 
-var histories = flag.Int("histories", 500, "how many random histories to drive")
+var (
+	histories = flag.Int("histories", 500, "how many random histories to drive")
+	seed      uint64 // of the first lane
+)
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -38,6 +42,10 @@ func TestMain(m *testing.M) {
 		if err := flag.Set(name, value); err != nil {
 			panic(err)
 		}
+	}
+	seed, _ = strconv.ParseUint(flag.Lookup("rapid.seed").Value.String(), 10, 64)
+	if seed == 0 {
+		seed = rand.Uint64N(1<<32) + 1
 	}
 	code := m.Run()
 	if err := goleak.Find(); err != nil && code == 0 {

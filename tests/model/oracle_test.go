@@ -5,6 +5,7 @@ package model
 import (
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/rpk-nessie/rpk-nessie/catalog"
 )
@@ -135,6 +136,18 @@ var refusals = []struct {
 		regexp.MustCompile(`(reading|opening) metadata file \S+\.metadata\.json: .*(no such file|not exist)`),
 		broken,
 		restore,
+	},
+	{
+		regexp.MustCompile(`(?:metadata file|manifest list|manifest|data file) (?:file://)?(\S+?)(?::| can't be decoded)`),
+		func(h *history, _ policies, said []string) bool {
+			return slices.ContainsFunc(h.w.spoiled, func(file string) bool { return strings.HasSuffix(said[1], file) })
+		},
+		restore,
+	},
+	{
+		regexp.MustCompile(`GET http://127\.0\.0\.1:\d+/\S+: (status (401|429|500|503)|.*EOF|.*connection reset)`),
+		func(h *history, _ policies, _ []string) bool { return h.w.stormy },
+		func(h *history, _ *policies, _ []string) { h.w.weather(fair) },
 	},
 	{
 		regexp.MustCompile(`table (shop\.)?(orders|sales) .*on main`),

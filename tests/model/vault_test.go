@@ -17,10 +17,12 @@ type vault struct {
 	root  string
 	kept  string
 	files map[string]bool // relative paths
+	// spoiled are the files that are there and damaged.
+	spoiled map[string]bool
 }
 
 func newVault(rt failer, root, kept string) *vault {
-	return &vault{rt: rt, root: root, kept: kept, files: map[string]bool{}}
+	return &vault{rt: rt, root: root, kept: kept, files: map[string]bool{}, spoiled: map[string]bool{}}
 }
 
 // secure keeps the files that are new since the last call, and lists them.
@@ -60,6 +62,15 @@ func (v *vault) remove(rel string) {
 	}
 }
 
+// spoil leaves the first half of a file.
+func (v *vault) spoil(rel string) {
+	whole, err := os.ReadFile(filepath.Join(v.kept, rel))
+	check(v.rt, err)
+	v.remove(rel)
+	check(v.rt, os.WriteFile(filepath.Join(v.root, rel), whole[:len(whole)/2], 0o600))
+	v.spoiled[rel] = true
+}
+
 func (v *vault) missing(rel string) bool {
 	_, err := os.Stat(filepath.Join(v.root, rel))
 	return err != nil
@@ -78,6 +89,10 @@ func (v *vault) lacks() bool {
 // restore puts all files back, and says how many were missing.
 func (v *vault) restore() int {
 	restored := 0
+	for rel := range v.spoiled {
+		v.remove(rel)
+	}
+	clear(v.spoiled)
 	for rel := range v.files {
 		err := os.Link(filepath.Join(v.kept, rel), filepath.Join(v.root, rel))
 		switch {

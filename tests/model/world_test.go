@@ -68,6 +68,9 @@ type world struct {
 	damaged map[int64]bool
 	gone    bool     // any file was
 	renamed bool     // the table was
+	spoiled []string // files that were damaged
+	sky     sky
+	stormy  bool     // the catalog failed
 	told    []string // what happened, for failures
 }
 
@@ -87,7 +90,7 @@ func newWorld(ctx context.Context, rt failer) *world {
 func openWorld(ctx context.Context, rt failer, files nessietest.WriterConfig) *world {
 	w := &world{
 		rt: rt, ctx: ctx, key: catalog.Key{"shop", "orders"},
-		snapshots: map[int64]*snapshot{}, damaged: map[int64]bool{}, before: map[string]head{},
+		snapshots: map[int64]*snapshot{}, sky: fair, damaged: map[int64]bool{}, before: map[string]head{},
 	}
 	var err error
 	w.server, err = nessietest.Start(nessietest.Options{})
@@ -218,7 +221,8 @@ func (w *world) head() head { return w.heads[len(w.heads)-1] }
 func (w *world) begin() {
 	w.since = []head{w.head()}
 	clear(w.damaged)
-	w.gone, w.renamed = false, false
+	w.gone, w.renamed, w.stormy = false, false, w.sky != fair
+	w.spoiled = slices.Collect(maps.Keys(w.vault.spoiled))
 	w.inspect()
 }
 

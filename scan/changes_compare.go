@@ -117,7 +117,9 @@ func (r *sideReader) read(ctx context.Context) error {
 		total += expectedRows(t)
 	}
 	opts := r.opts
-	opts.Memory, opts.Parallelism = opts.Memory/2, 2
+	// Of the memory half is for what is compared. Each side is measured to take about twice what it is given here, for pages
+	// and coded rows; the rest is left for buffers.
+	opts.Memory, opts.Parallelism = opts.Memory/8, 2
 	for i, t := range r.plan.Tasks {
 		rows, _ := (&worker{plan: r.plan, opts: opts}).size(t)
 		var n int64

@@ -276,7 +276,7 @@ func (w *world) evolve(t *rapid.T) error {
 	return w.commit(t, nessietest.ChangeSchema(func(u *table.UpdateSchema) *table.UpdateSchema {
 		switch {
 		case what == "widen":
-			return u.UpdateColumn([]string{"number"}, table.ColumnUpdate{FieldType: iceberg.Optional[iceberg.Type]{Val: iceberg.PrimitiveTypes.Int64, Valid: true}})
+			return widen(u)
 		case what == "drop" && has(fieldScore):
 			return u.DeleteColumn([]string{"score"})
 		case what == "rename":
@@ -284,6 +284,17 @@ func (w *world) evolve(t *rapid.T) error {
 		}
 		return u.AddColumn([]string{fmt.Sprintf("c%d", len(schema.Fields()))}, iceberg.PrimitiveTypes.String, "", false, nil)
 	}))
+}
+
+func widen(u *table.UpdateSchema) *table.UpdateSchema {
+	return u.UpdateColumn([]string{"number"}, table.ColumnUpdate{FieldType: iceberg.Optional[iceberg.Type]{Val: iceberg.PrimitiveTypes.Int64, Valid: true}})
+}
+
+// widenAndWrite writes every row anew under another type of a column.
+func (w *world) widenAndWrite(t *rapid.T) {
+	check(w.rt, w.commit(t, nessietest.ChangeSchema(widen)))
+	check(w.rt, w.commit(t, nessietest.Overwrite(nil, w.rows(t, w.schema(), w.live())...)))
+	w.observe()
 }
 
 func (w *world) touch(t *rapid.T) error {
@@ -326,9 +337,12 @@ func (w *world) reset(t *rapid.T) error {
 		return nil
 	}
 	w.restore()
+	return w.resetTo(choices[rapid.IntRange(0, len(choices)-1).Draw(t, "to")])
+}
+
+func (w *world) resetTo(to head) error {
 	main, err := w.client.Reference(w.ctx, "main")
 	check(w.rt, err)
-	to := choices[rapid.IntRange(0, len(choices)-1).Draw(t, "to")]
 	_, err = w.client.AssignReference(w.ctx, main, catalog.Ref{Name: "main", Hash: to.commit})
 	w.moved, w.marked = true, true
 	return err

@@ -26,7 +26,7 @@ import (
 // another.
 const lanes = 6
 
-var replays = flag.Int("replays", 480, "how many random histories to replay")
+var replays = flag.Int("replays", 360, "how many random histories to replay")
 
 func TestMain(m *testing.M) {
 	flag.Parse()

@@ -57,6 +57,9 @@ func TestAReplayIsTheTable(t *testing.T) {
 func drive(ctx context.Context, rt *rapid.T, all *tally) {
 	h := begun(ctx, rt, all)
 	defer h.close()
+	if h.manner == byKey && rapid.IntRange(0, 5).Draw(rt, "across") == 0 {
+		h.acrossTypes()
+	}
 	for range rapid.IntRange(4, 16).Draw(rt, "acts") {
 		switch rapid.SampledFrom([]string{"change", "change", "change", "settle", "settle", "read", "read", "stop", "kill", "kill"}).Draw(rt, "act") {
 		case "change":
@@ -78,6 +81,18 @@ func drive(ctx context.Context, rt *rapid.T, all *tally) {
 	h.w.restore()
 	h.settle()
 	h.stop()
+}
+
+// acrossTypes resets the branch to before a column became another type: then no
+// row of both sides is equal, and each key is deleted and inserted.
+func (h *history) acrossTypes() {
+	h.settle()
+	before := h.w.head()
+	h.w.widenAndWrite(h.rt)
+	h.settle()
+	check(h.rt, h.w.resetTo(before))
+	h.w.observe()
+	h.settle()
 }
 
 // history is one random history of a table, and a replica that is fed by an

@@ -207,11 +207,21 @@ func (r *running) stop() (err error) {
 	r.once.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 		defer cancel()
-		if err = r.stream.Stop(ctx); err != nil {
-			err = fmt.Errorf("stopping the pipeline: %w", err)
-			return
+		// A stream that has just been started can't be stopped yet, and would go on writing behind the demo's back.
+		for {
+			if err = r.stream.Stop(ctx); err == nil {
+				<-r.ended
+				return
+			}
+			select {
+			case <-r.ended:
+				return
+			case <-ctx.Done():
+				err = fmt.Errorf("stopping the pipeline: %w", err)
+				return
+			case <-time.After(checkpointLook):
+			}
 		}
-		<-r.ended
 	})
 	return err
 }

@@ -166,8 +166,8 @@ func (c *course) arrive() {
 
 func (c *course) reach(id int64) {
 	c.at = id
-	if s := c.w.snapshots[id]; s != nil {
-		c.content = s.content
+	if content := c.w.contentOf(id); content != "" {
+		c.content = content
 	}
 }
 
@@ -183,6 +183,9 @@ func (c *course) step(l leg) {
 		c.fault("step %+v follows step %d", l, c.ordinal)
 	case !c.leads(l) && !c.excused(l):
 		c.fault("step %+v does not lead on from %+v (%s), and nothing that was said allows it: %q", l, c.standing(), c.w.heads[len(c.w.heads)-1].commit, c.excuse.whole)
+	}
+	if c.excuse.what == sayStart { // the place is below the first step, should that be given up
+		c.at, c.content = max(l.from, catalog.NoSnapshot), c.w.contentOf(l.to)
 	}
 	c.under, c.gaveUp, c.passed = &l, false, false
 	c.leapt = c.leapt || l.crosses()

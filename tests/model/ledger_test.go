@@ -186,7 +186,6 @@ func (g *ledger) heard(line string) {
 	case sayStart:
 		g.leaps++
 		g.stood[s.leg.to] = true
-		g.leaves["from the start"] = g.leaves["from the start"] || s.policy != ""
 	case sayStand:
 		g.stood[s.leg.to] = true
 	case sayLost:
@@ -343,7 +342,8 @@ func (g *ledger) inOrder(f *flight) (replay bool) {
 	case g.began != nil && g.began.Position != nil && legOf(g.began) == goesOn && g.around[goesOn.n] == 0:
 		from = g.began.Position.Row
 	}
-	if f.at.row != from && !(f.at.row == 0 && (g.afresh || g.around[goesOn.n] > 0)) {
+	again := f.at.row == 0 && (g.afresh || g.around[goesOn.n] > 0)
+	if f.at.row != from && !again {
 		g.fault("a batch of step %+v begins at row %d, not at %d", goesOn, f.at.row, from)
 	}
 	done := int64(0)

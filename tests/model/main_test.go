@@ -32,10 +32,13 @@ var (
 	seed      uint64 // of the first lane
 )
 
+// perLane is how many histories each lane drives.
+func perLane() int { return (*histories + lanes - 1) / lanes }
+
 func TestMain(m *testing.M) {
 	flag.Parse()
 	for name, value := range map[string]string{
-		"rapid.checks":     strconv.Itoa((*histories + lanes - 1) / lanes),
+		"rapid.checks":     strconv.Itoa(perLane()),
 		"rapid.nofailfile": "true", // a history is a folder of files too; the seed makes it again
 		"test.parallel":    strconv.Itoa(lanes),
 	} {

@@ -29,7 +29,7 @@ func (h *history) account() {
 	if !leapt {
 		h.requireLine(h.base, to.snapshot)
 	}
-	if !leaves {
+	if !leaves && h.pol.start != "latest" {
 		h.requireTable(to.snapshot)
 	}
 	h.base = to.snapshot

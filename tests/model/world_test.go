@@ -278,6 +278,13 @@ func (w *world) torn(a, b int64) bool {
 	return slices.ContainsFunc(w.line(a), gone) || slices.ContainsFunc(w.line(b), gone)
 }
 
+func (w *world) contentOf(id int64) string {
+	if s := w.snapshots[id]; s != nil {
+		return s.content
+	}
+	return ""
+}
+
 func (w *world) live(id int64) map[int64]bool {
 	if s := w.snapshots[id]; s != nil {
 		return s.live

@@ -95,15 +95,63 @@ func (a *assembler) arrowStream() ([]byte, error) {
 	defer func() { piece{records: records}.drop() }()
 	for _, p := range a.pieces {
 		for _, r := range p.records {
-			for i, column := range r.Columns() {
-				if want := schema.Field(i).Type; !arrow.TypeEqual(column.DataType(), want) {
-					return nil, fmt.Errorf("column %s has Arrow type %s instead of %s", schema.Field(i).Name, column.DataType(), want)
-				}
+			record, err := declared(schema, r)
+			if err != nil {
+				return nil, err
 			}
-			records = append(records, array.NewRecordBatch(schema, r.Columns(), r.NumRows()))
+			records = append(records, record)
 		}
 	}
 	return EncodeArrowStream(schema, records)
+}
+
+// declared is a batch in the types of a schema. The caller releases it.
+func declared(schema *arrow.Schema, batch arrow.RecordBatch) (arrow.RecordBatch, error) {
+	columns := make([]arrow.Array, 0, schema.NumFields())
+	defer func() {
+		for _, c := range columns {
+			c.Release()
+		}
+	}()
+	for i, f := range schema.Fields() {
+		data, ok := declaredData(batch.Column(i).Data(), f.Type)
+		if !ok {
+			return nil, fmt.Errorf("column %s has Arrow type %s instead of %s", f.Name, batch.Column(i).DataType(), f.Type)
+		}
+		columns = append(columns, array.MakeFromData(data))
+		data.Release()
+	}
+	return array.NewRecordBatch(schema, columns, batch.NumRows()), nil
+}
+
+// declaredData gives data another type, which differs only in what it says of NULLs inside of nested values, as decoders
+// do not always keep that. The caller releases it.
+func declaredData(data arrow.ArrayData, want arrow.DataType) (_ arrow.ArrayData, ok bool) {
+	if arrow.TypeEqual(data.DataType(), want) {
+		data.Retain()
+		return data, true
+	}
+	nested, ok := want.(arrow.NestedType)
+	if !ok || data.DataType().ID() != want.ID() || len(nested.Fields()) != len(data.Children()) {
+		return nil, false
+	}
+	children := make([]arrow.ArrayData, 0, len(data.Children()))
+	defer func() {
+		for _, c := range children {
+			c.Release()
+		}
+	}()
+	for i, f := range nested.Fields() {
+		if from, ok := data.DataType().(*arrow.StructType); ok && from.Field(i).Name != f.Name {
+			return nil, false
+		}
+		child, ok := declaredData(data.Children()[i], f.Type)
+		if !ok {
+			return nil, false
+		}
+		children = append(children, child)
+	}
+	return array.NewData(want, data.Len(), data.Buffers(), children, data.NullN(), data.Offset()), true
 }
 
 // drop forgets the pieces.

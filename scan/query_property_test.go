@@ -6,8 +6,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	stdmaps "maps"
 	"math"
 	"math/big"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
@@ -19,6 +21,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/extensions"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/compress"
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
@@ -529,4 +532,114 @@ func FuzzAQueryPassesTheRowsThatSQLSaysItDoes(f *testing.F) {
 	f.Fuzz(func(t *testing.T, input []byte) {
 		rapid.MakeFuzz(func(rt *rapid.T) { queryPassesWhatSQLSays(rt, t) })(t, input)
 	})
+}
+
+// opened counts what a plan's reading opens, by base name.
+func (f *fixture) openedBy(step func()) map[string]int {
+	f.Helper()
+	f.fs.mu.Lock()
+	f.fs.opened = nil
+	f.fs.mu.Unlock()
+	step()
+	f.fs.mu.Lock()
+	defer f.fs.mu.Unlock()
+	out := map[string]int{}
+	for _, name := range f.fs.opened {
+		out[name]++
+	}
+	return out
+}
+
+// A table of three partitions with two files each, whose ids lie apart: what a query opens of its manifests and files.
+func TestAQueryOpensOnlyWhatMayHoldItsRows(t *testing.T) {
+	f := newFixture(t, "")
+	bounded := func(cat string, low, high int64) change {
+		name := fmt.Sprintf("%s%d.parquet", cat, low)
+		var rows []string
+		for id := low; id <= high; id++ {
+			rows = append(rows, fmt.Sprintf(`{"id": %d, "name": "name", "cat": %q}`, id, cat))
+		}
+		size := f.writeParquet(name, arrowSchema(t, f.meta.CurrentSchema()), rows)
+		b, err := iceberg.NewDataFileBuilder(f.spec(1), iceberg.EntryContentData, f.path(name), iceberg.ParquetFile, map[int]any{1000: cat}, nil, nil, int64(len(rows)), size)
+		require.NoError(t, err)
+		raw := func(v int64) []byte {
+			out, err := iceberg.Int64Literal(v).MarshalBinary()
+			require.NoError(t, err)
+			return out
+		}
+		b.LowerBoundValues(map[int][]byte{1: raw(low)}).UpperBoundValues(map[int][]byte{1: raw(high)}).SplitOffsets([]int64{4})
+		return added(b.Build())
+	}
+	state := f.commit("append",
+		[]change{bounded("a", 0, 9), bounded("a", 10, 19)},
+		[]change{bounded("b", 20, 29), bounded("b", 30, 39)},
+		[]change{bounded("c", 40, 49), bounded("c", 50, 59)})
+	tests := []struct {
+		query string
+		rows  int
+		opens []string // manifests by their number, files
+	}{
+		{"", 60, []string{"m-1001-0.avro", "m-1001-1.avro", "m-1001-2.avro", "a0.parquet", "a10.parquet", "b20.parquet", "b30.parquet", "c40.parquet", "c50.parquet"}},
+		{"cat = 'b'", 20, []string{"m-1001-1.avro", "b20.parquet", "b30.parquet"}},
+		{"cat = 'b' AND id < 25", 5, []string{"m-1001-1.avro", "b20.parquet"}},
+		{"id = 55", 1, []string{"m-1001-0.avro", "m-1001-1.avro", "m-1001-2.avro", "c50.parquet"}},
+		{"NOT (cat <> 'c') AND id IN (41, 12)", 1, []string{"m-1001-2.avro", "c40.parquet"}},
+		{"cat = 'a' OR id > 50", 29, []string{"m-1001-0.avro", "m-1001-1.avro", "m-1001-2.avro", "a0.parquet", "a10.parquet", "c50.parquet"}},
+		{"cat > 'x'", 0, []string{}},
+		{"FALSE", 0, []string{}},
+	}
+	for _, test := range tests {
+		t.Run(test.query, func(t *testing.T) {
+			step := Step{Way: WayTableScan, After: state}
+			if test.query != "" {
+				var err error
+				step.Query, err = ParseQuery(test.query)
+				require.NoError(t, err)
+			}
+			var ids []int64
+			opened := f.openedBy(func() { ids = f.ids(f.plan(step)) })
+			require.Len(t, ids, test.rows)
+			delete(opened, "snap-1001.avro")
+			require.ElementsMatch(t, test.opens, slices.Collect(stdmaps.Keys(opened)))
+		})
+	}
+}
+
+// One file of 20 row groups, of which the footer says what ids they hold.
+func TestAQueryReadsOnlyTheRowGroupsThatMayHoldItsRows(t *testing.T) {
+	const groups, rows = 20, 2000
+	f := withSchema(t, textSchema())
+	rng := rand.New(rand.NewPCG(1, 2))
+	values := make([]string, groups*rows)
+	for i := range values {
+		values[i] = fmt.Sprintf("%x%x%x%x", rng.Uint64(), rng.Uint64(), rng.Uint64(), rng.Uint64())
+	}
+	file := f.texts("a.parquet", compress.Codecs.Zstd, rows, values)
+	require.Greater(t, file.file.FileSizeBytes(), int64(aheadLargest), "it is not fetched whole")
+	state := f.commit("append", []change{file})
+	state.SchemaID = f.meta.CurrentSchema().ID
+	read := func(query string) (bytes int64, ids []int64) {
+		step := Step{Way: WayTableScan, After: state}
+		if query != "" {
+			var err error
+			step.Query, err = ParseQuery(query)
+			require.NoError(t, err)
+		}
+		plan := f.plan(step)
+		counted := &countedFiles{IO: f.fs}
+		plan.source.FS = counted
+		ids = f.ids(plan)
+		return counted.bytes.Load(), ids
+	}
+	all, ids := read("")
+	require.Len(t, ids, groups*rows)
+	some, ids := read("id BETWEEN 6001 AND 6010")
+	require.Len(t, ids, 10)
+	require.Less(t, some, all/5, "of %d bytes", all)
+	two, ids := read("id = 1 OR id >= 39999")
+	require.Equal(t, []int64{1, 39999}, ids)
+	require.Less(t, two, all/3)
+	nothing, ids := read("id > 40000")
+	require.Empty(t, ids)
+	require.Less(t, nothing, all/20, "its footer alone")
 }

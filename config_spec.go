@@ -263,7 +263,7 @@ func readFields() []*service.ConfigField {
 			Default(0).Advanced(),
 		service.NewStringField(niFieldMemory).
 			LintRule(valueRule(niFieldMemory)).
-			Description("Bounds memory. What is read ahead, that is decoded or encoded and not yet taken, is at most a quarter of it, and about 16 MiB for the file that comes next. Bytes in flight, that is delivered and not yet acknowledged, are at most all of it. One batch, and one row group of a file, are always allowed, however large.").
+			Description("Bounds memory. What is read ahead, that is decoded or encoded and not yet taken, is at most a quarter of it, and about 8 MiB for each file that is read at once (`read_parallelism`). Bytes in flight, that is delivered and not yet acknowledged, are at most all of it. One batch, and one row group of a file, are always allowed, however large.").
 			Default("256MiB").Advanced(),
 		service.NewAutoRetryNacksToggleField(),
 		service.NewBatchPolicyField(niFieldBatching).

@@ -53,7 +53,7 @@ func milliseconds(what string, d time.Duration) value {
 
 // reportScene prints a scene's numbers over its rounds.
 func (r *reporter) scene(s scene, rounds []run) {
-	r.printf("\n### %s\n\n%s%s.\n\n| | median | least to most |\n|---|---|---|\n", s.name, string(s.what[0]-'a'+'A'), s.what[1:])
+	r.printf("\n### %s\n\nWhat it times: %s.\n\n| | median | least to most |\n|---|---|---|\n", s.name, s.what)
 	for i, v := range rounds[0].Values {
 		spread := spreadOf(rounds, func(one run) float64 { return one.Values[i].Number })
 		r.printf("| %s | %s | %s to %s |\n", v.What, inUnit(spread.median, v.Unit), inUnit(spread.least, v.Unit), inUnit(spread.most, v.Unit))

@@ -139,7 +139,7 @@ var refusals = []struct {
 		restore,
 	},
 	{
-		regexp.MustCompile(`(?:metadata file|manifest list|manifest|data file) (?:file://)?(\S+?)(?::| can't be decoded)`),
+		regexp.MustCompile(`(?:metadata file|manifest list|manifest|data file) (?:file://)?(/\S+?)(?:: | can't be decoded| is corrupt)`),
 		func(h *history, _ policies, said []string) bool {
 			return slices.ContainsFunc(h.w.spoiled, func(file string) bool { return strings.HasSuffix(said[1], file) })
 		},

@@ -40,6 +40,7 @@ func (p *Plan) decode(ctx context.Context, t Task, columns []string, rows int) i
 			fail(err)
 			return
 		}
+		batches = reading{p, files, t, schema, columns, rows}.orFitted(ctx, batches)
 		var total int64
 		for batch, err := range batches {
 			if err != nil {
@@ -123,7 +124,12 @@ func countColumns(schema *iceberg.Schema) []string {
 
 // undecodable types a decoder's error that no I/O error explains.
 func undecodable(kind FileKind, path string, err error) error {
+	var unsupported *UnsupportedError
+	if errors.As(err, &unsupported) {
+		return unsupported
+	}
 	text := err.Error()
+	_, types, promotion := strings.Cut(text, "cannot promote ")
 	_, codec, found := strings.Cut(text, "compression for ")
 	codec, unimplemented := strings.CutSuffix(codec, " unimplemented")
 	switch {
@@ -133,6 +139,9 @@ func undecodable(kind FileKind, path string, err error) error {
 		return &UnsupportedError{What: fmt.Sprintf("%s compression (%s)", codec, kind), Path: path}
 	case errors.Is(err, iceberg.ErrNotImplemented):
 		return &UnsupportedError{What: fmt.Sprintf("%s (%v)", kind, err), Path: path}
+	case promotion:
+		from, to, _ := strings.Cut(types, " to ")
+		return &UnsupportedError{What: fmt.Sprintf("a column of type %s where the table has %s (%s)", from, to, kind), Path: path}
 	case strings.Contains(text, "missing field_id"):
 		return &UnsupportedError{What: "data file without field ids in a table without schema.name-mapping.default", Path: path}
 	}

@@ -11,8 +11,12 @@ import (
 	"github.com/apache/iceberg-go/table"
 )
 
-// filePathField is the reserved field id of file_path in position delete files (Iceberg spec, "Reserved Field IDs").
-const filePathField = 2147483546
+// filePathField is the reserved field id of file_path in position delete files (Iceberg spec, "Reserved Field IDs"), and
+// fileField the one of the metadata column _file, under which DuckDB writes the bounds of file_path.
+const (
+	filePathField = 2147483546
+	fileField     = 2147483646
+)
 
 // partitionID is a partition of one spec.
 type partitionID struct {
@@ -82,19 +86,30 @@ func referencedFile(data iceberg.DataFile) string {
 	if ref := data.ReferencedDataFile(); ref != nil && *ref != "" {
 		return *ref
 	}
-	lower, upper := data.LowerBoundValues()[filePathField], data.UpperBoundValues()[filePathField]
+	lower, upper := pathBounds(data)
 	if len(lower) > 0 && bytes.Equal(lower, upper) {
 		return string(lower)
 	}
 	return ""
 }
 
+// pathBounds are the bounds of a position delete file's file_path column, empty where there are none.
+func pathBounds(data iceberg.DataFile) (lower, upper []byte) {
+	lowers, uppers := data.LowerBoundValues(), data.UpperBoundValues()
+	for _, id := range []int{filePathField, fileField} {
+		if lower, upper = lowers[id], uppers[id]; len(lower) > 0 || len(upper) > 0 {
+			return lower, upper
+		}
+	}
+	return nil, nil
+}
+
 // mayName is false when the bounds of a position delete file's file_path column exclude a path.
 func mayName(data iceberg.DataFile, path string) bool {
-	if lower := data.LowerBoundValues()[filePathField]; len(lower) > 0 && bytes.Compare(lower, []byte(path)) > 0 {
+	lower, upper := pathBounds(data)
+	if bytes.Compare(lower, []byte(path)) > 0 {
 		return false
 	}
-	upper := data.UpperBoundValues()[filePathField]
 	return len(upper) == 0 || bytes.Compare(upper, []byte(path)) >= 0
 }
 

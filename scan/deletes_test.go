@@ -25,12 +25,13 @@ func TestWhichDeletesApplyToADataFile(t *testing.T) {
 	referenced := func(name string) fileOption {
 		return func(b *iceberg.DataFileBuilder) { b.ReferencedDataFile(f.path(name)) }
 	}
-	bounds := func(lower, upper string) fileOption {
+	boundsOf := func(field int, lower, upper string) fileOption {
 		return func(b *iceberg.DataFileBuilder) {
-			b.LowerBoundValues(map[int][]byte{filePathField: []byte(f.path(lower))})
-			b.UpperBoundValues(map[int][]byte{filePathField: []byte(f.path(upper))})
+			b.LowerBoundValues(map[int][]byte{field: []byte(f.path(lower))})
+			b.UpperBoundValues(map[int][]byte{field: []byte(f.path(upper))})
 		}
 	}
+	bounds := func(lower, upper string) fileOption { return boundsOf(filePathField, lower, upper) }
 	position := func(name string, spec int, partition map[int]any, opts ...fileOption) iceberg.DataFile {
 		return f.deleteEntry(name, iceberg.EntryContentPosDeletes, spec, partition, opts...)
 	}
@@ -58,6 +59,14 @@ func TestWhichDeletesApplyToADataFile(t *testing.T) {
 		"bounds of one path name it too": {
 			x(3),
 			[]File{f.file(position("d", 1, cat("y"), bounds("x.parquet", "x.parquet")), 3), f.file(position("e", 1, cat("x"), bounds("y.parquet", "y.parquet")), 3)},
+			"x.parquet -d",
+		},
+		"bounds of one path under the id of _file name it too, whatever the spec": {
+			x(3),
+			[]File{
+				f.file(position("d", 2, map[int]any{1000: nil, 1001: nil}, boundsOf(fileField, "x.parquet", "x.parquet")), 3),
+				f.file(position("e", 1, cat("x"), boundsOf(fileField, "y.parquet", "y.parquet")), 3),
+			},
 			"x.parquet -d",
 		},
 		"bounds of several paths can exclude it": {

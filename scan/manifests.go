@@ -152,10 +152,18 @@ func filesOf(entries []entry) []File {
 func (s side) read(ctx context.Context, m iceberg.ManifestFile, keep func(entry) bool) ([]entry, error) {
 	s.opened.Add(1)
 	w := watch(ctx, s.fs)
+	entries, err := s.readEntries(w, w, m, keep)
+	if lacksContent(err) {
+		return s.readEntries(w, withContent{w, m}, m, keep)
+	}
+	return entries, err
+}
+
+func (s side) readEntries(w *watchedIO, files iceio.IO, m iceberg.ManifestFile, keep func(entry) bool) ([]entry, error) {
 	// The bounds of a position delete file's file_path column may name the one data file that it is for.
 	projection := iceberg.ManifestEntryProjection{IncludePruningStats: s.metrics || m.ManifestContent() == iceberg.ManifestContentDeletes}
 	var entries []entry
-	for raw, err := range iceberg.EntriesWithProjection(w, m, false, projection) {
+	for raw, err := range iceberg.EntriesWithProjection(files, m, false, projection) {
 		if err != nil {
 			return nil, w.explain(err, s.state.SnapshotID, constantKind(ManifestKind))
 		}

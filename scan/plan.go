@@ -108,6 +108,11 @@ func (p *planner) find(ctx context.Context, plan *Plan) error {
 		}
 		return p.tableScan(ctx, plan)
 	case WaySnapshot:
+		if len(p.step.After.Manifests) > 0 && p.step.Before != nil {
+			// Manifests without a list do not say which snapshot added them, so that a file that is no longer listed, or
+			// whose deleted entry kept the id of the snapshot that added it, would not be seen as removed here.
+			return p.bridge(ctx, plan)
+		}
 		return p.snapshot(ctx, plan)
 	case WayBridge:
 		return p.bridge(ctx, plan)

@@ -171,6 +171,20 @@ func TestEmbeddedManifestsOfFormatVersion1AreRead(t *testing.T) {
 	assert.Equal(t, []string{"a.parquet", "b.parquet"}, names(f.plan(Step{Way: WayTableScan, After: state}).Tasks))
 }
 
+func TestASnapshotWithEmbeddedManifestsIsComparedWithTheOneBefore(t *testing.T) {
+	f := newFixture(t, "")
+	first, second := int64(6), int64(7)
+	a, b := f.dataEntry("a.parquet", 1, cat("x")), f.dataEntry("b.parquet", 1, cat("x"))
+	f.writeV1("m.avro", first, iceberg.NewManifestEntry(iceberg.EntryStatusADDED, &first, nil, nil, a))
+	f.writeV1("n.avro", second, iceberg.NewManifestEntry(iceberg.EntryStatusADDED, &second, nil, nil, b))
+	before := catalog.State{SnapshotID: first, SchemaID: 1, Manifests: []string{f.path("m.avro")}, FormatVersion: 1}
+	after := catalog.State{SnapshotID: second, SchemaID: 1, Manifests: []string{f.path("n.avro")}, FormatVersion: 1}
+	plan := f.plan(Step{Way: WaySnapshot, Before: &before, After: after})
+	assert.Equal(t, KindOverwrite, plan.Kind)
+	assert.Equal(t, []string{"b.parquet"}, names(plan.Tasks))
+	assert.Equal(t, []string{"a.parquet"}, names(plan.Removed))
+}
+
 func TestNoSnapshotHoldsNothing(t *testing.T) {
 	f := newFixture(t, "")
 	empty := catalog.State{SnapshotID: catalog.NoSnapshot}

@@ -25,7 +25,8 @@ func matching(deletes []iceberg.ManifestFile, specs specLookup, files []File) []
 }
 
 // deletesMayMatch reports whether a delete manifest can hold a delete file that applies to one of the data files. No
-// entry has a higher data sequence number than its manifest.
+// entry has a higher data sequence number than its manifest. After a change of partitioning DuckDB writes position deletes
+// of older files under the new spec, where only their path tells, so that manifests of other specs count.
 func deletesMayMatch(m iceberg.ManifestFile, specs specLookup, files []File) bool {
 	for _, f := range files {
 		if m.SequenceNum() < f.Sequence {
@@ -34,7 +35,7 @@ func deletesMayMatch(m iceberg.ManifestFile, specs specLookup, files []File) boo
 		if isUnpartitioned(specs, m.PartitionSpecID()) { // global equality deletes
 			return true
 		}
-		if m.PartitionSpecID() == f.Data.SpecID() && mayHold(m, specs, f) {
+		if m.PartitionSpecID() != f.Data.SpecID() || mayHold(m, specs, f) {
 			return true
 		}
 	}

@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/redpanda-data/benthos/v4/public/service"
+
+	"github.com/rpk-nessie/rpk-nessie/cache"
+	"github.com/rpk-nessie/rpk-nessie/lineage"
 )
 
 // metrics are the input's own, beside those that Benthos keeps for every
@@ -36,7 +39,7 @@ const (
 )
 
 func newMetrics(m *service.Metrics, table string) *metrics {
-	return &metrics{
+	all := &metrics{
 		table:              table,
 		rowsRead:           m.NewCounter("nessie_rows_read", "table"),
 		rowsAcked:          m.NewCounter("nessie_rows_acked", "table"),
@@ -58,6 +61,26 @@ func newMetrics(m *service.Metrics, table string) *metrics {
 		ackedSequence:      m.NewGauge("nessie_acked_sequence", "table"),
 		plan:               m.NewTimer("nessie_plan_ns", "table"),
 		read:               m.NewTimer("nessie_read_ns", "table"),
+	}
+	all.show()
+	return all
+}
+
+// show lets the counters of what is rare begin at zero: a rate over a series that begins at one does not see that one.
+func (m *metrics) show() {
+	m.rowsRedelivered.Incr(0, m.table)
+	m.rowsDropped.Incr(0, m.table)
+	for _, reason := range []string{niFieldOnOverwrite, niFieldOnDelete} {
+		m.rowsSkipped.Incr(0, m.table, reason)
+	}
+	for _, result := range []string{pollUnchanged, pollChanged, pollFailed} {
+		m.polls.Incr(0, m.table, result)
+	}
+	for _, policy := range []lineage.OnLost{lineage.LostStart, lineage.LostAncestor, lineage.LostBridge, lineage.LostTableScan} {
+		m.lostLineage.Incr(0, m.table, string(policy))
+	}
+	for _, result := range []string{cache.ResultWritten, cache.ResultFailed} {
+		m.checkpointWrites.Incr(0, m.table, result)
 	}
 }
 

@@ -56,7 +56,8 @@ func TestMetricsOfARun(t *testing.T) {
 	assert.Zero(t, n.of("nessie_rows_redelivered"))
 	assert.Equal(t, []string{
 		"nessie_acked_sequence", "nessie_bytes_delivered", "nessie_bytes_read", "nessie_catalog_requests", "nessie_checkpoint_writes",
-		"nessie_lag_seconds", "nessie_lag_snapshots", "nessie_plan_ns", "nessie_polls", "nessie_read_ns", "nessie_rows_acked",
-		"nessie_rows_in_flight", "nessie_rows_read", "nessie_snapshots_acked", "nessie_snapshots_delivered", "nessie_steps",
+		"nessie_lag_seconds", "nessie_lag_snapshots", "nessie_lost_lineage", "nessie_plan_ns", "nessie_polls", "nessie_read_ns",
+		"nessie_rows_acked", "nessie_rows_dropped", "nessie_rows_in_flight", "nessie_rows_read", "nessie_rows_redelivered",
+		"nessie_rows_skipped", "nessie_snapshots_acked", "nessie_snapshots_delivered", "nessie_steps",
 	}, n.names())
 }

@@ -3,6 +3,7 @@
 package scan
 
 import (
+	"sort"
 	"unsafe"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -148,30 +149,31 @@ type arrowPacker struct {
 }
 
 func (p *arrowPacker) add(batch arrow.RecordBatch, from, to int) error {
-	perRow := bytesPerRow(batch)
-	most := int(min(max(p.limits.BatchBytes/perRow, 1), int64(p.limits.BatchRows)))
 	for from < to {
-		if p.pending.rows >= p.limits.BatchRows || p.pending.held+perRow > p.limits.BatchBytes {
+		n := p.fitting(batch, from, to)
+		if n == 0 {
 			if err := p.flush(); err != nil {
 				return err
 			}
+			continue
 		}
-		room := int(max((p.limits.BatchBytes-p.pending.held)/perRow, 1))
-		n := min(most, to-from, p.limits.BatchRows-p.pending.rows, room)
 		p.pending.records = append(p.pending.records, batch.NewSlice(int64(from), int64(from+n)))
 		p.pending.rows += n
-		p.pending.held += int64(n) * perRow
+		p.pending.held += streamBytes(batch, from, from+n)
 		from += n
 	}
 	return nil
 }
 
-func bytesPerRow(batch arrow.RecordBatch) int64 {
-	var size int64
-	for _, column := range batch.Columns() {
-		size += int64(column.Data().SizeInBytes())
+// fitting is how many of a batch's rows go into the pending piece: as many as fit, at least one into an empty one.
+func (p *arrowPacker) fitting(batch arrow.RecordBatch, from, to int) int {
+	most := min(to-from, p.limits.BatchRows-p.pending.rows)
+	room := p.limits.BatchBytes - p.pending.held
+	n := sort.Search(most, func(k int) bool { return streamBytes(batch, from, from+k+1) > room })
+	if p.pending.rows == 0 {
+		n = max(n, 1)
 	}
-	return max(size/max(batch.NumRows(), 1), 1)
+	return n
 }
 
 func (p *arrowPacker) flush() error {

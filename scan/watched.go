@@ -103,6 +103,9 @@ func (f *watchedFile) ReadAt(p []byte, off int64) (int, error) {
 	if err := f.io.ctx.Err(); err != nil {
 		return 0, err
 	}
+	if off < 0 { // a decoder's, who has it from the file: no fault of storage
+		return 0, fmt.Errorf("reading at offset %d", off)
+	}
 	n, err := f.File.ReadAt(p, off)
 	return n, f.io.note(f.name, err)
 }

@@ -180,9 +180,18 @@ func (w *writer) known() int64 {
 
 // upTo is the number of rows up to and with a snapshot.
 func (w *writer) upTo(snapshot string) int64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	rows, ok := w.snapshots[snapshot]
+	rows, ok := w.recorded(snapshot)
+	if !ok {
+		// The reader can be done with a commit before the writer knows of it.
+		w.quietly(func() { rows, ok = w.recorded(snapshot) })
+	}
 	assert.True(w.t, ok, "snapshot %s is none of the table's", snapshot)
 	return rows
+}
+
+func (w *writer) recorded(snapshot string) (rows int64, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	rows, ok = w.snapshots[snapshot]
+	return rows, ok
 }

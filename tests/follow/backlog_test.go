@@ -279,7 +279,7 @@ func (f *madeFile) Stat() (fs.FileInfo, error) { return madeInfo{f}, nil }
 type madeInfo struct{ f *madeFile }
 
 func (i madeInfo) Name() string       { return i.f.name }
-func (i madeInfo) Size() int64        { return i.f.Reader.Size() }
+func (i madeInfo) Size() int64        { return i.f.Size() }
 func (i madeInfo) Mode() fs.FileMode  { return 0o400 }
 func (i madeInfo) ModTime() time.Time { return time.Time{} }
 func (i madeInfo) IsDir() bool        { return false }

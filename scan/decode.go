@@ -124,8 +124,7 @@ func countColumns(schema *iceberg.Schema) []string {
 
 // undecodable types a decoder's error that no I/O error explains.
 func undecodable(kind FileKind, path string, err error) error {
-	var unsupported *UnsupportedError
-	if errors.As(err, &unsupported) {
+	if unsupported, ok := errors.AsType[*UnsupportedError](err); ok {
 		return unsupported
 	}
 	text := err.Error()
@@ -139,6 +138,8 @@ func undecodable(kind FileKind, path string, err error) error {
 		return &UnsupportedError{What: fmt.Sprintf("%s compression (%s)", codec, kind), Path: path}
 	case errors.Is(err, iceberg.ErrNotImplemented):
 		return &UnsupportedError{What: fmt.Sprintf("%s (%v)", kind, err), Path: path}
+	case strings.Contains(text, "decrypt"):
+		return &UnsupportedError{What: fmt.Sprintf("encrypted %s", kind), Path: path}
 	case promotion:
 		from, to, _ := strings.Cut(types, " to ")
 		return &UnsupportedError{What: fmt.Sprintf("a column of type %s where the table has %s (%s)", from, to, kind), Path: path}

@@ -349,8 +349,8 @@ func scaledBy(factor int64) func([]byte) (int64, error) {
 
 // timestampFactors are the conversions to microseconds or, with true, nanoseconds by the file's unit.
 var timestampFactors = map[bool]map[int16]func([]byte) (int64, error){
-	false: {3: microsOfNanos},
-	true:  {1: scaledBy(1_000_000), 2: scaledBy(1000)},
+	false: {1: scaledBy(1000), 2: scaledBy(1), 3: microsOfNanos},
+	true:  {1: scaledBy(1_000_000), 2: scaledBy(1000), 3: scaledBy(1)},
 }
 
 const unixEpochJulianDay = 2_440_588

@@ -228,3 +228,24 @@ func TestAnEqualityDeleteOnAColumnInAnotherUnitIsRefused(t *testing.T) {
 		assert.Contains(t, refused.What, "equality delete on column 1")
 	})
 }
+
+func TestDeletesAndProjectionsHoldForFilesInOtherUnits(t *testing.T) {
+	eachForeignFile(t, func(t *testing.T, c foreignFile, plan *Plan) {
+		if c.Name != "int96_nested" {
+			return
+		}
+		f := &fixture{TB: t, dir: filepath.Dir(plan.Tasks[0].File.path), fs: &localFiles{}, meta: plan.source.Meta}
+		narrow := f.plan(Step{Way: WayTableScan, After: plan.after, Columns: []string{"st.t"}})
+		rows, err := readRows(t, narrow, ReadOptions{})
+		require.NoError(t, err)
+		assert.Equal(t, []string{`{"st":{"t":"2024-02-29T12:00:00.123000"}}`, `{"st":null}`, `{"st":{"t":null}}`}, rows)
+
+		deletes := f.positionDeletes("d.parquet", 0, none, "a.parquet", 1)
+		plan.Tasks[0].Deletes.Position = []File{{Data: deletes, path: deletes.FilePath(), Sequence: 9}}
+		rows, err = readRows(t, plan, ReadOptions{})
+		require.NoError(t, err)
+		require.Len(t, rows, 2)
+		assert.JSONEq(t, string(c.Want[0]), rows[0])
+		assert.JSONEq(t, string(c.Want[2]), rows[1])
+	})
+}

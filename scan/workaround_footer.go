@@ -46,6 +46,7 @@ const (
 	repeated                                                   = 2
 	convertedMap, convertedMapKeyValue, convertedList          = 1, 2, 3
 	convertedTimeMillis                                        = 7
+	convertedTimestampMillis, convertedTimestampMicros         = 9, 10
 	logicalMap, logicalList, logicalTime, logicalTimestamp     = 2, 3, 7, 8
 	logicalUUID                                                = 14
 )
@@ -226,8 +227,14 @@ func (n *footerNode) plain() {
 	n.set(elementLogical, nil)
 }
 
-// unit is the unit of a time or timestamp by its newer annotation: 1 milliseconds, 2 microseconds, 3 nanoseconds.
+// unit is the unit of a time or timestamp: 1 milliseconds, 2 microseconds, 3 nanoseconds.
 func (n *footerNode) unit(logical int16) int16 {
+	switch {
+	case n.olderTimestamp() && n.is(elementConverted, convertedTimestampMillis):
+		return 1
+	case n.olderTimestamp():
+		return 2
+	}
 	unit := n.get(elementLogical).get(logical).get(2)
 	if unit == nil || len(unit.fields) != 1 {
 		return 0
@@ -235,9 +242,14 @@ func (n *footerNode) unit(logical int16) int16 {
 	return unit.fields[0].id
 }
 
+// olderTimestamp reports whether the older annotation alone says that it is a timestamp. It is in UTC then.
+func (n *footerNode) olderTimestamp() bool {
+	return n.get(elementLogical) == nil && (n.is(elementConverted, convertedTimestampMillis) || n.is(elementConverted, convertedTimestampMicros))
+}
+
 func (n *footerNode) inUTC() bool {
 	utc := n.get(elementLogical).get(logicalTimestamp).get(1)
-	return utc != nil && utc.kind == thriftTrue
+	return n.olderTimestamp() || (utc != nil && utc.kind == thriftTrue)
 }
 
 // fit makes a column readable for the table's type, and says how what is read then becomes that type; nil: it is that
@@ -285,9 +297,10 @@ func (f *footer) fitTimestamp(n *footerNode, t iceberg.Type) *fitting {
 			convert = nanosOfInt96
 		}
 		return &fitting{read: iceberg.FixedTypeOf(12), convert: convert}
-	case physical != physicalInt64 || n.inUTC() != zoned:
-		return nil
+	case physical != physicalInt64 || (zoned && !n.inUTC()):
+		return nil // what local time a timestamp without zone is in, the file does not say
 	}
+	// The other way round it is the time in UTC, as ClickHouse means it and Spark reads it.
 	factor := timestampFactors[nanos][n.unit(logicalTimestamp)]
 	if factor == nil {
 		return nil

@@ -24,6 +24,7 @@ os.chdir(ROOT)  # ClickHouse writes below its working directory only
 db = session.Session()
 db.query("SET allow_insert_into_iceberg=1")
 db.query("SET output_format_json_quote_64bit_integers=0")
+db.query("SET date_time_output_format='iso'")
 
 
 def table(name, columns, statements, partition=""):
@@ -34,7 +35,9 @@ def table(name, columns, statements, partition=""):
     steps = []
     for statement in statements:
         db.query(statement.replace("$T", name))
-        rows = [json.loads(line) for line in str(db.query(f"SELECT * FROM {name}", "JSONEachRow")).splitlines()]
+        text = str(db.query(f"SELECT * FROM {name}", "JSONEachRow"))
+        text = re.sub(r"(:\d\d\.\d{6})Z", r"\1", text)  # timestamps without zone
+        rows = [json.loads(line) for line in text.splitlines()]
         steps.append({"statement": statement, "metadata": newest(folder), "rows": rows})
     return {"name": name, "steps": steps}
 
@@ -56,6 +59,10 @@ cases = [
         "INSERT INTO $T SELECT number, concat('x', toString(number % 3)) FROM numbers(20)",
         "ALTER TABLE $T DELETE WHERE id = 3",
     ], "PARTITION BY (s)"),
+    table("typed", "id Int32, f Float32, d Date32, dt DateTime64(6), u UUID, a Array(Nullable(Int32)), m Map(String, Int32), t Tuple(a Int32, b String)", [
+        "INSERT INTO $T VALUES (1, 1.5, '2024-02-29', '2024-02-29 12:00:00.123456', '00112233-4455-6677-8899-aabbccddeeff', [1, NULL], {'k': 1}, (1, 'x'))",
+        "INSERT INTO $T VALUES (2, -0.25, '1969-12-31', '1969-12-31 23:59:59.999999', '00112233-4455-6677-8899-aabbccddeeff', [], {}, (2, ''))",
+    ]),
     table("altered", "id Int32, s String", [
         "INSERT INTO $T VALUES (1, 'a')",
         "ALTER TABLE $T ADD COLUMN x Nullable(Int32)",

@@ -6,6 +6,7 @@ and the rows that it holds, read by pyarrow (or written out here, where pyarrow 
     python parquet.py
 """
 
+import base64
 import datetime
 import decimal
 import json
@@ -21,6 +22,7 @@ import pandas
 import polars
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyarrow.parquet.encryption as encryption
 
 import footers
 
@@ -162,7 +164,7 @@ for unit in ("ms", "us", "ns"):
         own, other = ("timestamptz", "timestamp") if zone else ("timestamp", "timestamptz")
         case(f"{own}_in_{unit}", [field(1, "t", own)], arrow(t, version="2.6"))
         case(f"{own}_in_{unit}_as_nanoseconds", [field(1, "t", own + "_ns")], arrow(t, version="2.6"), format=3)
-        case(f"{own}_in_{unit}_as_{other}", [field(1, "t", other)], arrow(t, version="2.6"), refused="a column of type")
+        case(f"{own}_in_{unit}_as_{other}", [field(1, "t", other)], arrow(t, version="2.6"), refused=None if zone else "a column of type")
 case("timestamp_between_microseconds", [field(1, "t", "timestamp")], arrow(pa.table({"t": pa.array([-1, 978307200000001999], pa.timestamp("ns"))}), version="2.6"))
 old = dict(use_deprecated_int96_timestamps=True)
 nanos = pa.array(stamps * 20, pa.timestamp("ns"))
@@ -217,6 +219,8 @@ def annotate(converted):
     return lambda footer: footers.set_converted(footers.elements(footer)[1], converted)
 
 
+for unit, converted in (("ms", 9), ("us", 10)):
+    case(f"older_annotation_in_{unit}", [field(1, "a", "timestamp")], edited(pa.table({"a": pa.array(stamps, pa.timestamp(unit))}), annotate(converted)))
 text = pa.table({"a": pa.array([b"x", None], pa.binary())})
 case("enum", [field(1, "a", "string")], edited(text, annotate(4)), want=[{"a": "x"}, {"a": None}])
 
@@ -245,6 +249,24 @@ case("ids_and_other_names", AB, arrow(numbered.rename_columns(["b", "a"])), name
 some = pa.table([ab["a"], ab["b"]], schema=pa.schema([pa.field("a", pa.int32(), metadata={"PARQUET:field_id": "1"}), pa.field("other", pa.string())]))
 case("ids_of_some", AB, arrow(some), names=False)
 named = pa.table([ab["a"], ab["b"]], schema=pa.schema([pa.field("a", pa.int32(), metadata={"PARQUET:field_id": "1"}), pa.field("b", pa.string())]))
+
+
+class Keys(encryption.KmsClient):
+    def __init__(self, _):
+        encryption.KmsClient.__init__(self)
+
+    def wrap_key(self, key, _):
+        return base64.b64encode(key)
+
+
+def encrypted(path):
+    factory = encryption.CryptoFactory(Keys)
+    how = encryption.EncryptionConfiguration(footer_key="f", column_keys={"c": ["a"]}, plaintext_footer=True)
+    with pq.ParquetWriter(path, ab.schema, encryption_properties=factory.file_encryption_properties(encryption.KmsConnectionConfig(), how)) as w:
+        w.write_table(ab)
+
+
+case("encrypted_column", AB, encrypted, refused="encrypted data file")
 case("no_id_on_one_of_the_table", AB, arrow(named), names=False, refused="none on b")
 case("required_that_is_missing", [field(1, "a", "int"), field(3, "z", "int", True)], arrow(ab), refused="required field is missing")
 odd = ["a.b", "ä ü", 'quo"te', "back\\slash", "new\nline", "日本", "it's", "`tick`", "a/b", "$x", "1"]

@@ -21,7 +21,7 @@ import (
 const (
 	aheadLargest = 1 << 20   // bytes of a file that is fetched ahead
 	aheadBytes   = 16 << 20  // bytes of all files that are fetched and not taken yet
-	aheadLeast   = 128 << 10 // what a file counts at least, so that no more than 128 requests are under way
+	aheadLeast   = 64 << 10 // what a file counts at least, so that no more than 256 requests are under way
 )
 
 // ahead fetches the small ones among a plan's data files in task order. Safe for concurrent use.

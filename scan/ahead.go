@@ -19,8 +19,8 @@ import (
 // A request to an object store takes as long as decoding a hundred kilobytes. Files that are not much larger are therefore
 // fetched whole before a worker gets to them, many at once.
 const (
-	aheadLargest = 1 << 20   // bytes of a file that is fetched ahead
-	aheadBytes   = 16 << 20  // bytes of all files that are fetched and not taken yet
+	aheadLargest = 1 << 20  // bytes of a file that is fetched ahead
+	aheadBytes   = 16 << 20 // bytes of all files that are fetched and not taken yet
 	aheadLeast   = 64 << 10 // what a file counts at least, so that no more than 256 requests are under way
 )
 

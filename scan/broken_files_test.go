@@ -87,6 +87,6 @@ func TestDamagedFilesAreNamedOrReadInFull(t *testing.T) {
 		require.Contains(rt, failed.Error(), f.path("a.parquet"))
 		var corrupt *CorruptFileError
 		var unsupported *UnsupportedError
-		require.True(rt, errors.As(failed, &corrupt) || errors.As(failed, &unsupported), fmt.Sprintf("%T: %v", failed, failed))
+		require.True(rt, errors.As(failed, &corrupt) || errors.As(failed, &unsupported), "%T: %v", failed, failed)
 	})
 }

@@ -175,7 +175,6 @@ type sqlFile struct {
 	spec      int
 	partition map[int]any
 	old       bool     // it was written before column added, when n was an int and d a float
-	without   string   // a column that it lacks, whose value is the partition's
 	measured  bool     // its manifest entry has metrics
 	lacking   []string // columns
 }

@@ -300,7 +300,7 @@ func (f *footer) fitTimestamp(n *footerNode, t iceberg.Type) *fitting {
 	case physical != physicalInt64 || (zoned && !n.inUTC()):
 		return nil // what local time a timestamp without zone is in, the file does not say
 	}
-	// The other way round it is the time in UTC, as ClickHouse means it and Spark reads it.
+	// The other way round it is the time in UTC, as ClickHouse means it.
 	factor := timestampFactors[nanos][n.unit(logicalTimestamp)]
 	if factor == nil {
 		return nil

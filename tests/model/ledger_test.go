@@ -65,10 +65,6 @@ type row struct {
 	at                place // of the newest delivery
 	leaps             int   // announced before its step
 	life              int
-	// adrift: a life delivered it beyond what it stored, and no later one did
-	// again. Should the branch have left its snapshot in between, nobody knows any
-	// more that it is to be taken back.
-	adrift bool
 }
 
 func (m message) key() int64 {
@@ -129,7 +125,6 @@ func (g *ledger) newLife(stored *cache.Checkpoint, pol policies) {
 	clear(g.refusals)
 	for _, r := range g.rows {
 		r.nacked = 0
-		r.adrift = r.adrift || !covered(stored, r.at)
 	}
 	c := &course{w: g.w, pol: pol, fault: g.fault}
 	g.course = c
@@ -280,7 +275,6 @@ func (g *ledger) once(m message, at place, replay bool) {
 		r.nacked--
 	}
 	r.delivered++
-	r.adrift = false
 	r.at, r.leaps, r.life = at, g.moves[at.leg], g.life
 }
 

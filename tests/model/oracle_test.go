@@ -62,23 +62,22 @@ func (h *history) requireTable(to int64) {
 	}
 	live := h.w.live(to)
 	for id := int64(1); id <= h.w.lastRow; id++ {
-		if holds, known := h.ledger.replayed(id); known && holds != live[id] {
+		if holds := h.ledger.replayed(id); holds != live[id] {
 			h.fail("replaying the changes says %v of row %d, and the table %v", holds, id, live[id])
 		}
 	}
 }
 
-// replayed tells whether the newest change of a row leaves it there, unless
-// that is not to be known.
-func (g *ledger) replayed(id int64) (holds, known bool) {
+// replayed tells whether the newest change of a row leaves it there.
+func (g *ledger) replayed(id int64) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	came, went := g.rows[id], g.rows[-id]
 	if came == nil {
-		return false, true
+		return false
 	}
 	after := func(r *row) bool { return r == nil || r.at.before(came.at) }
-	return after(went) && after(g.rows[0]), !came.adrift && (went == nil || !went.adrift)
+	return after(went) && after(g.rows[0])
 }
 
 // A refusal names what and why. right tells whether it is true, lift is what
@@ -134,6 +133,17 @@ var refusals = []struct {
 		restore,
 	},
 	{
+		regexp.MustCompile(`no longer exists\. Changes of (snapshot \d+) may have been delivered already, so that only this snapshot can complete them: restore the file, or .* begin with another checkpoint_cache_key`),
+		func(h *history, p policies, said []string) bool {
+			return p.changelog && h.w.gone && h.isUnderWay(stateNamed(said[1]))
+		},
+		func(h *history, p *policies, said []string) {
+			if h.anew = h.rng.IntN(4) == 0; !h.anew {
+				restore(h, p, said)
+			}
+		},
+	},
+	{
 		regexp.MustCompile(`(reading|opening) metadata file \S+\.metadata\.json: .*(no such file|not exist)`),
 		broken,
 		restore,
@@ -171,6 +181,13 @@ var refusals = []struct {
 func broken(h *history, _ policies, _ []string) bool { return h.w.gone }
 
 func restore(h *history, _ *policies, _ []string) { h.w.vault.restore() }
+
+// isUnderWay tells whether the step to a snapshot is stored as one that may have been
+// delivered in part.
+func (h *history) isUnderWay(to int64) bool {
+	c := h.stored()
+	return c != nil && c.Position != nil && c.Position.PlanDigest != "" && snapshotOf(c.Position.To) == to
+}
 
 // arrived is the course of an input that looked for the next step: the one
 // before is complete.

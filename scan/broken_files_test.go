@@ -4,7 +4,6 @@ package scan
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"runtime"
 	"testing"

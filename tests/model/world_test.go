@@ -193,7 +193,8 @@ func (w *world) observe() {
 		check(w.rt, err)
 	}
 	if n := len(w.heads); n == 0 || w.heads[n-1] != h {
-		if _, known := w.before[h.commit]; !known && n > 0 {
+		// The first head was made on none, also where main comes back to it.
+		if _, known := w.before[h.commit]; !known && n > 0 && h.commit != w.heads[0].commit {
 			w.before[h.commit] = w.heads[n-1]
 		}
 		w.heads = append(w.heads, h)

@@ -35,7 +35,7 @@ func (f *follower) reportVerdict(res lineage.Resolution) {
 	case res.Verdict == lineage.Replaced:
 		f.log.Warnf("Reading starts over because of %s: %s: %s", niFieldOnReplaced, f.conf.Lineage.OnReplaced, res.Reason)
 	case res.Verdict == lineage.Hole && res.Lost == nil:
-		f.log.Infof("A part of the history is gone: %s", res.Reason)
+		f.log.Warnf("A part of the history is gone, and rows that came and went in it are not delivered: %s", res.Reason)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 // where the log does not tell either.
 //
 // A rollback puts an older snapshot again. Sequence numbers tell it from a commit that brings one: what s was built on has
-// a lower one.
+// a lower one. Where the branch held no snapshot before, a snapshot with the first sequence number is a root.
 func (h *History) followed(ctx context.Context, s State, why string) (Link, error) {
 	unknown := Link{Unknown: true, Why: why}
 	brought := false
@@ -22,7 +22,10 @@ func (h *History) followed(ctx context.Context, s State, why string) (Link, erro
 			return Link{}, fmt.Errorf("finding what the branch held before snapshot %d: %w", s.SnapshotID, err)
 		}
 		switch {
-		case !ok || brought && c.Content.SnapshotID == NoSnapshot:
+		case !ok || brought && c.Op == Put && c.Content.SnapshotID == NoSnapshot:
+			if brought && s.Sequence == 1 {
+				return Link{Root: true, By: "log"}, nil
+			}
 			return unknown, nil
 		case c.Op != Put:
 			continue

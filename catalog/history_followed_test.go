@@ -33,12 +33,14 @@ func TestASnapshotThatNamesNoParentFollowsWhatTheBranchHeld(t *testing.T) {
 	for name, test := range map[string]struct {
 		held []int64
 		want []int64
+		root bool
 	}{
-		"one commit a snapshot":                   {[]int64{NoSnapshot, 1, 2, 3}, []int64{2, 1}},
-		"commits of metadata alone":               {[]int64{1, 1, 2, 2, 2, 3, 3}, []int64{2, 1}},
-		"what a rollback abandoned is passed":     {[]int64{1, 2, 3, 2, 4}, []int64{2, 1}},
-		"at a rollback itself":                    {[]int64{1, 2, 3, 2}, []int64{1}},
-		"a rollback to a snapshot before the log": {[]int64{3, 4, 2}, nil},
+		"one commit a snapshot":                   {[]int64{NoSnapshot, 1, 2, 3}, []int64{2, 1}, true},
+		"commits of metadata alone":               {[]int64{1, 1, 2, 2, 2, 3, 3}, []int64{2, 1}, true},
+		"what a rollback abandoned is passed":     {[]int64{1, 2, 3, 2, 4}, []int64{2, 1}, true},
+		"at a rollback itself":                    {[]int64{1, 2, 3, 2}, []int64{1}, true},
+		"a rollback to a snapshot before the log": {[]int64{3, 4, 2}, nil, false},
+		"a table that came with snapshots":        {[]int64{NoSnapshot, 3, 4}, []int64{3}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, s := unnamedHistory(t, test.held...)
@@ -46,7 +48,12 @@ func TestASnapshotThatNamesNoParentFollowsWhatTheBranchHeld(t *testing.T) {
 			for {
 				link, err := h.Parent(t.Context(), s)
 				require.NoError(t, err)
+				if link.Root {
+					assert.True(t, test.root)
+					break
+				}
 				if link.Unknown {
+					assert.False(t, test.root)
 					assert.Contains(t, link.Why, "or says that there is none")
 					break
 				}

@@ -49,7 +49,8 @@ type Link struct {
 	// Followed is true where nothing names the parent: ParentID is what the branch held before the commit that brought the
 	// state. What lies between the two is their difference, and not what the state's own manifests say that it added.
 	Followed bool
-	// By is "metadata", "header" (the manifest list's Avro header) or "log" (Followed); "" when Unknown.
+	// By is "metadata", "header" (the manifest list's Avro header) or "log" (Followed, or the table's first snapshot); ""
+	// when Unknown.
 	By string
 	// Why says what could not be read when Unknown.
 	Why string

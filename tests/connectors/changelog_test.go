@@ -112,8 +112,10 @@ output:
     driver: postgres
     dsn: %s
     queries:
-      - query: DELETE FROM %[7]s WHERE id = $1 OR $2 = 'truncate'
-        args_mapping: root = [ this.id.or(null), @operation ]
+      - query: DELETE FROM %[7]s WHERE id = $1
+        args_mapping: root = [ this.id.or(null) ]
+      - query: DELETE FROM %[7]s WHERE $1 = 'truncate'
+        args_mapping: root = [ @operation ]
       - query: INSERT INTO %[7]s SELECT $1::bigint, $2::jsonb WHERE $3 NOT IN ('delete', 'truncate')
         args_mapping: root = [ this.id.or(null), this, @operation ]
     max_in_flight: 1

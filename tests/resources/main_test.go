@@ -47,7 +47,17 @@ func buildAndTest(m *testing.M) int {
 var (
 	orders    = catalog.Key{"sales", "orders"}
 	customers = catalog.Key{"sales", "customers"}
+
+	schemas = map[string]*iceberg.Schema{"orders": named("item"), "customers": named("name")}
 )
+
+// named is a schema of an id and one column of text.
+func named(column string) *iceberg.Schema {
+	return iceberg.NewSchema(0,
+		iceberg.NestedField{ID: 1, Name: "id", Type: iceberg.PrimitiveTypes.Int64, Required: true},
+		iceberg.NestedField{ID: 2, Name: column, Type: iceberg.PrimitiveTypes.String},
+	)
+}
 
 // shop is a Nessie with the tables that the pipelines read.
 type shop struct {
@@ -73,15 +83,17 @@ func newShop(t *testing.T) *shop {
 	}}
 	s.writer, err = nessietest.NewWriter(t.Context(), nessietest.WriterConfig{Catalog: client, Warehouse: "file://" + filepath.Join(dir, "warehouse")})
 	require.NoError(t, err)
-	id := iceberg.NestedField{ID: 1, Name: "id", Type: iceberg.PrimitiveTypes.Int64, Required: true}
-	s.create(orders, id, iceberg.NestedField{ID: 2, Name: "item", Type: iceberg.PrimitiveTypes.String})
-	s.create(customers, id, iceberg.NestedField{ID: 2, Name: "name", Type: iceberg.PrimitiveTypes.String})
+	for _, key := range []catalog.Key{orders, customers} {
+		_, err := s.writer.Create(t.Context(), key, schemas[key[1]], nessietest.TableOptions{})
+		require.NoError(t, err)
+	}
 	return s
 }
 
-func (s *shop) create(key catalog.Key, fields ...iceberg.NestedField) {
+// recreate drops a table and makes another under its name.
+func (s *shop) recreate(key catalog.Key, steps ...nessietest.Step) {
 	s.t.Helper()
-	_, err := s.writer.Create(s.t.Context(), key, iceberg.NewSchema(0, fields...), nessietest.TableOptions{})
+	_, err := s.writer.Recreate(s.t.Context(), key, schemas[key[1]], nessietest.TableOptions{}, steps...)
 	require.NoError(s.t, err)
 }
 

@@ -7,7 +7,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -210,6 +212,16 @@ func runChangelogToSQLite(t *testing.T, s *shop) {
 	s.commit(customers, nessietest.Append(`{"id":4,"name":"D'Arcy"}`), nessietest.Compact())
 	s.run("changelog_to_sqlite.yaml")
 	assert.JSONEq(t, `[{"id":2,"name":"Bob"},{"id":3,"name":"Cyd"},{"id":4,"name":"D'Arcy"}]`, rows())
+	s.recreate(customers, nessietest.Append(`{"id":7,"name":"Gus"}`))
+	s.run("changelog_to_sqlite.yaml", "-s", "input.nessie.on_table_replaced=restart")
+	assert.JSONEq(t, `[{"id":7,"name":"Gus"}]`, rows(), "what the table before it held is gone")
+
+	text, err := os.ReadFile(filepath.Join(root, "resources", "pipelines", "changelog_to_sqlite.yaml"))
+	require.NoError(t, err)
+	deletes := regexp.MustCompile(`DELETE FROM customers WHERE id .*`).FindAllString(string(text), -1)
+	require.Len(t, deletes, 1)
+	plan := s.ask(file, "EXPLAIN QUERY PLAN "+strings.ReplaceAll(deletes[0], "?", "7"))
+	assert.Contains(t, plan, "SEARCH customers USING INTEGER PRIMARY KEY", "a delete does not look at every row")
 }
 
 func runKafka(t *testing.T, s *shop) {

@@ -16,6 +16,7 @@ import (
 // row behind it.
 type madeBatch struct {
 	messages service.MessageBatch
+	again    func() service.MessageBatch // makes them anew
 	rows     int
 	bytes    int64
 	next     int64
@@ -69,6 +70,7 @@ func (b *batches) add(ctx context.Context, in scan.Batch) iter.Seq[madeBatch] {
 			made.bytes += int64(len(m))
 		}
 		if b.policy == nil {
+			made.again = func() service.MessageBatch { return b.messages.batch(in) }
 			yield(made)
 			return
 		}
@@ -111,5 +113,6 @@ func (b *batches) flush(ctx context.Context, last bool) madeBatch {
 		m.MetaSetMut(metaFirstRow, b.first)
 		m.MetaSetMut(metaSnapshotLast, last)
 	}
+	made.again = made.messages.Copy().Copy
 	return made
 }

@@ -168,5 +168,5 @@ func (f *follower) advance(s *step, made madeBatch) item {
 		held := *at.Step
 		at.Step = &held
 	}
-	return item{batch: made.messages, rows: made.rows, bytes: made.bytes, place: at, completes: made.last}
+	return item{batch: made.messages, again: made.again, rows: made.rows, bytes: made.bytes, place: at, completes: made.last}
 }

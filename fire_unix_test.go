@@ -36,6 +36,9 @@ func fillDisk(t *testing.T) (makeRoom func()) {
 // On a full disk rows go on and the checkpoint stays as it was, whole. Once there is room it goes on too; without room a
 // restart delivers again what it does not cover, and nothing else.
 func TestAFullDiskStopsTheCheckpointAndNoRow(t *testing.T) {
+	if !alone(t) {
+		return
+	}
 	for name, roomAgain := range map[string]bool{"there is room again": true, "the input ends before there is room": false} {
 		t.Run(name, func(t *testing.T) {
 			s := newShop(t)

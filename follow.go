@@ -52,6 +52,8 @@ type place struct {
 // acknowledged.
 type item struct {
 	batch service.MessageBatch
+	// again makes the batch anew; its messages belong to the output once sent.
+	again func() service.MessageBatch
 	rows  int
 	bytes int64
 	place place

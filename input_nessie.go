@@ -75,16 +75,16 @@ func newInputFromConfig(parsed *service.ParsedConfig, res *service.Resources) (s
 	if err != nil {
 		return nil, err
 	}
-	retrying, err := service.AutoRetryNacksBatchedToggled(parsed, in)
+	again, err := parsed.FieldBool(service.AutoRetryNacksToggleFieldName)
 	if err != nil {
 		in.release()
 		return nil, err
 	}
-	if retrying == service.BatchInput(in) {
+	if !again {
 		in.progress.dropNacked = true
 		return in, nil
 	}
-	return &redeliveryCounter{BatchInput: retrying, metrics: in.metrics}, nil
+	return newReplaying(in), nil
 }
 
 func newInput(conf *Config, res *service.Resources) (*input, error) {
@@ -260,16 +260,22 @@ func (in *input) startFollower() (*followerRun, <-chan struct{}) {
 // ReadBatch blocks until there is a batch, the end, or a cancelled context. It
 // never returns an empty batch.
 func (in *input) ReadBatch(ctx context.Context) (service.MessageBatch, service.AckFunc, error) {
+	it, ack, err := in.read(ctx)
+	return it.batch, ack, err
+}
+
+// read is ReadBatch with the whole item.
+func (in *input) read(ctx context.Context) (item, service.AckFunc, error) {
 	in.mu.Lock()
 	run := in.run
 	in.mu.Unlock()
 	if run == nil {
-		return nil, nil, service.ErrNotConnected
+		return item{}, nil, service.ErrNotConnected
 	}
 	for {
 		it, err := in.next(ctx, run)
 		if err != nil {
-			return nil, nil, err
+			return item{}, nil, err
 		}
 		if it.tracked != nil {
 			close(it.tracked)
@@ -277,15 +283,15 @@ func (in *input) ReadBatch(ctx context.Context) (service.MessageBatch, service.A
 		}
 		ack, err := in.progress.track(ctx, it)
 		if err != nil {
-			return nil, nil, err
+			return item{}, nil, err
 		}
 		if len(it.batch) == 0 {
 			if err := ack(ctx, nil); err != nil {
-				return nil, nil, err
+				return item{}, nil, err
 			}
 			continue
 		}
-		return it.batch, ack, nil
+		return it, ack, nil
 	}
 }
 
@@ -405,23 +411,4 @@ func (in *input) Close(ctx context.Context) error {
 		in.transport.CloseIdleConnections()
 	}
 	return errors.Join(in.progress.close(ctx), in.storage.Close())
-}
-
-// redeliveryCounter stands around the retry wrapper, where refusals are seen.
-type redeliveryCounter struct {
-	service.BatchInput
-	metrics *metrics
-}
-
-func (c *redeliveryCounter) ReadBatch(ctx context.Context) (service.MessageBatch, service.AckFunc, error) {
-	batch, ack, err := c.BatchInput.ReadBatch(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	return batch, func(ctx context.Context, err error) error {
-		if err != nil {
-			c.metrics.rowsRedelivered.Incr(rowsOf(batch), c.metrics.table)
-		}
-		return ack(ctx, err)
-	}, nil
 }

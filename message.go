@@ -96,10 +96,12 @@ func (m *stepMessage) batch(b scan.Batch) service.MessageBatch {
 // one message with a null body.
 func truncation(conf *Config, s *step) madeBatch {
 	body := []byte("null")
-	messages := newStepMessage(conf, s, nil).batch(scan.Batch{
-		Rows: 1, Messages: [][]byte{body}, Operation: operationTruncate, Last: true,
-	})
-	return madeBatch{messages: messages, rows: 1, bytes: int64(len(body)), next: 1, last: true}
+	again := func() service.MessageBatch {
+		return newStepMessage(conf, s, nil).batch(scan.Batch{
+			Rows: 1, Messages: [][]byte{body}, Operation: operationTruncate, Last: true,
+		})
+	}
+	return madeBatch{messages: again(), again: again, rows: 1, bytes: int64(len(body)), next: 1, last: true}
 }
 
 const operationTruncate = "truncate"

@@ -169,7 +169,7 @@ func (p *progress) track(ctx context.Context, it item) (service.AckFunc, error) 
 	p.showInFlight()
 	return func(_ context.Context, refused error) error {
 		if refused != nil && !p.dropNacked {
-			return nil // the retry wrapper only calls with success
+			return nil // what sends batches again calls with success only
 		}
 		if refused != nil {
 			p.drop(it.rows, refused)

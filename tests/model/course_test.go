@@ -103,8 +103,9 @@ type course struct {
 	content string // its table
 	ordinal int64  // of the last complete step
 	under   *leg
-	passed  bool // the step under way was announced as passed over
-	gaveUp  bool // it was given up, and the place is before it
+	onto    string // the table that a truncation taken up from a checkpoint leads to
+	passed  bool   // the step under way was announced as passed over
+	gaveUp  bool   // it was given up, and the place is before it
 	// excuse is why the next step need not begin at the place, "" if it must.
 	excuse claim
 
@@ -160,6 +161,9 @@ func (c *course) arrive() {
 		c.fault("step %+v removes rows, and nothing was said when the input went past it", *c.under)
 	}
 	c.reach(c.under.to)
+	if c.onto != "" {
+		c.content, c.onto = c.onto, ""
+	}
 	c.ordinal = c.under.n
 	c.under, c.passed = nil, false
 }

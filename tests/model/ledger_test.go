@@ -137,6 +137,9 @@ func (g *ledger) newLife(stored *cache.Checkpoint, pol policies) {
 	if p := stored.Position; p != nil {
 		l := legOf(stored)
 		c.under, c.leapt = &l, l.from == nothing || l.crosses()
+		if l.kind == "truncate" { // why was said by the life before
+			c.onto, c.leapt = p.To.ContentID, true
+		}
 	}
 	g.checked = stored.Step
 }

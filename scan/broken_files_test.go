@@ -4,6 +4,7 @@ package scan
 
 import (
 	"errors"
+	"math/rand/v2"
 	"os"
 	"runtime"
 	"testing"
@@ -55,37 +56,50 @@ func spoiled(t *rapid.T, raw []byte) []byte {
 }
 
 // A data file that was damaged ends in an error that names it, or yields as many rows as its manifest says: Parquet has no
-// checksums that would tell one value from another. It never hangs, and never stops the process.
-func TestDamagedFilesAreNamedOrReadInFull(t *testing.T) {
-	f := newFixture(t, "")
-	rapid.Check(t, func(rt *rapid.T) {
-		id := 0
-		next := func() int { id++; return id }
-		schema := iceberg.NewSchema(7, randomField(rt, "a", 2, next), randomField(rt, "b", 1, next))
-		plan, task := randomFile(rt, f, schema, schema)
-		plan.Schema, plan.Tasks = schema, []Task{task}
-		raw, err := os.ReadFile(f.path("a.parquet"))
-		require.NoError(rt, err)
-		require.NoError(rt, os.WriteFile(f.path("a.parquet"), spoiled(rt, raw), 0o600))
-		opts := ReadOptions{Format: rapid.SampledFrom([]Format{FormatJSON, FormatNDJSON, FormatArrow}).Draw(rt, "format"), BatchRows: rapid.SampledFrom([]int{7, 4096}).Draw(rt, "batch rows")}
-		var rows int64
-		var failed error
-		within(t, func() {
-			for batch, err := range plan.Read(t.Context(), opts) {
-				if err != nil {
-					failed = err
-					return
-				}
-				rows += int64(batch.Rows)
-			}
-		})
-		if failed == nil {
-			require.Equal(rt, task.Rows(), rows, "rows")
-			return
+// checksums that would tell one value from another. It never hangs. What it finds with -fuzz are panics of arrow-go in
+// goroutines of its own: see docs/upstream.md.
+func FuzzDamagedFilesAreNamedOrReadInFull(fuzz *testing.F) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for range 30 {
+		seed := make([]byte, 4096)
+		for i := range seed {
+			seed[i] = byte(rng.Uint32())
 		}
-		require.Contains(rt, failed.Error(), f.path("a.parquet"))
-		var corrupt *CorruptFileError
-		var unsupported *UnsupportedError
-		require.True(rt, errors.As(failed, &corrupt) || errors.As(failed, &unsupported), "%T: %v", failed, failed)
+		fuzz.Add(seed)
+	}
+	fuzz.Fuzz(func(t *testing.T, draws []byte) {
+		f := newFixture(t, "")
+		rapid.MakeFuzz(func(rt *rapid.T) { readDamagedFile(t, rt, f) })(t, draws)
 	})
+}
+
+func readDamagedFile(t *testing.T, rt *rapid.T, f *fixture) {
+	id := 0
+	next := func() int { id++; return id }
+	schema := iceberg.NewSchema(7, randomField(rt, "a", 2, next), randomField(rt, "b", 1, next))
+	plan, task := randomFile(rt, f, schema, schema)
+	plan.Schema, plan.Tasks = schema, []Task{task}
+	raw, err := os.ReadFile(f.path("a.parquet"))
+	require.NoError(rt, err)
+	require.NoError(rt, os.WriteFile(f.path("a.parquet"), spoiled(rt, raw), 0o600))
+	opts := ReadOptions{Format: rapid.SampledFrom([]Format{FormatJSON, FormatNDJSON, FormatArrow}).Draw(rt, "format"), BatchRows: rapid.SampledFrom([]int{7, 4096}).Draw(rt, "batch rows")}
+	var rows int64
+	var failed error
+	within(t, func() {
+		for batch, err := range plan.Read(t.Context(), opts) {
+			if err != nil {
+				failed = err
+				return
+			}
+			rows += int64(batch.Rows)
+		}
+	})
+	if failed == nil {
+		require.Equal(rt, task.Rows(), rows, "rows")
+		return
+	}
+	require.Contains(rt, failed.Error(), f.path("a.parquet"))
+	var corrupt *CorruptFileError
+	var unsupported *UnsupportedError
+	require.True(rt, errors.As(failed, &corrupt) || errors.As(failed, &unsupported), "%T: %v", failed, failed)
 }

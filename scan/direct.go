@@ -47,8 +47,44 @@ func (w *worker) readDirect(ctx context.Context, t Task, skip int64, pack *rowPa
 	case ctx.Err() != nil || files.failed():
 		return done, files.explain(err, w.plan.after.SnapshotID, t.kindOf)
 	}
+	if !errors.Is(err, errIndirect) {
+		if broken := brokenPages(files, t); broken != nil {
+			return done, broken
+		}
+	}
 	// The general decoder reads it, or says what is wrong with it.
 	return done, errIndirect
+}
+
+// brokenPages finds the page headers of a file that make arrow-go panic. They must not get to the general decoder, which
+// reads in goroutines of its own, where nothing catches that.
+func brokenPages(files *watchedIO, t Task) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = &CorruptFileError{Kind: DataFileKind, Path: t.File.path, Err: fmt.Errorf("decoding panicked: %v", cause)}
+		}
+	}()
+	opened, err := files.Open(t.File.path)
+	if err != nil {
+		return nil
+	}
+	defer opened.Close() //nolint:errcheck // it is only read
+	reader, err := file.NewParquetReader(opened)
+	if err != nil {
+		return nil
+	}
+	for g := range reader.NumRowGroups() {
+		for c := range reader.MetaData().Schema.NumColumns() {
+			pages, err := reader.RowGroup(g).GetColumnPageReader(c)
+			if err != nil {
+				continue
+			}
+			for pages.Next() {
+			}
+			_ = pages.Close() // it only gives memory back
+		}
+	}
+	return nil
 }
 
 // finalError is an error that no other decoder gets past.

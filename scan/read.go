@@ -40,7 +40,7 @@ type ReadOptions struct {
 	BatchBytes int64
 	// Parallelism is how many files are decoded and encoded at once (GOMAXPROCS).
 	Parallelism int
-	// Memory bounds, in bytes, what reading takes of the process's memory (256 MiB). A fifth of it goes to what is decoded
+	// Memory bounds, in bytes, what reading takes of the process's memory (256 MiB). A sixth of it goes to what is decoded
 	// or encoded and not yet taken by the consumer: measured, the rows that the consumer still has and the garbage that Go's
 	// collector lets gather take the rest. The file that the consumer waits for may always go on, so that a bound below one
 	// row group slows reading and does not stop it.
@@ -50,7 +50,7 @@ type ReadOptions struct {
 }
 
 // held is how many bytes may wait for the consumer or be in the works.
-func (o ReadOptions) held() int64 { return o.Memory / 5 }
+func (o ReadOptions) held() int64 { return o.Memory / 6 }
 
 func (o ReadOptions) withDefaults() ReadOptions {
 	o.Format = cmp.Or(o.Format, FormatJSON)

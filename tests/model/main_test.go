@@ -12,7 +12,6 @@ package model
 
 import (
 	"flag"
-	"math/rand/v2"
 	"os"
 	"strconv"
 	"testing"
@@ -48,7 +47,7 @@ func TestMain(m *testing.M) {
 	}
 	seed, _ = strconv.ParseUint(flag.Lookup("rapid.seed").Value.String(), 10, 64)
 	if seed == 0 {
-		seed = rand.Uint64N(1<<32) + 1
+		seed = 1 // a change is judged by the histories of the one before; the soak draws others
 	}
 	code := m.Run()
 	if err := goleak.Find(); err != nil && code == 0 {

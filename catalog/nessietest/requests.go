@@ -44,15 +44,15 @@ func (n *Nessie) Intercept(before func(http.ResponseWriter, *http.Request) bool)
 // ServeHTTP answers one request.
 func (n *Nessie) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	call := routeOf(r)
-	seen := &statusWriter{ResponseWriter: w}
-	defer func() {
+	seen := &statusWriter{ResponseWriter: w, answered: func(status int) {
 		n.logMu.Lock()
 		defer n.logMu.Unlock()
 		n.counts[call.name]++
 		n.requests = append(n.requests, Request{
-			Call: call.name, Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, Status: seen.status,
+			Call: call.name, Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, Status: status,
 		})
-	}()
+	}}
+	defer seen.answer(0) // nothing was, as the connection was broken
 	n.logMu.Lock()
 	before := n.intercept
 	n.logMu.Unlock()
@@ -87,22 +87,28 @@ func (n *Nessie) serve(c call, a arguments) (any, error) {
 	return c.serve(n, a)
 }
 
+// statusWriter tells the status before any of the answer leaves: a client can have all that it wants before the handler
+// returns.
 type statusWriter struct {
 	http.ResponseWriter
-	status int
+	answered func(status int)
+	told     bool
+}
+
+func (w *statusWriter) answer(status int) {
+	if !w.told {
+		w.told = true
+		w.answered(status)
+	}
 }
 
 func (w *statusWriter) WriteHeader(status int) {
-	if w.status == 0 {
-		w.status = status
-	}
+	w.answer(status)
 	w.ResponseWriter.WriteHeader(status)
 }
 
 func (w *statusWriter) Write(p []byte) (int, error) {
-	if w.status == 0 {
-		w.status = http.StatusOK
-	}
+	w.answer(http.StatusOK)
 	return w.ResponseWriter.Write(p)
 }
 

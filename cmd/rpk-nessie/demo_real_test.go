@@ -78,8 +78,18 @@ func TestDemoOnARealNessieKeepsItsTable(t *testing.T) {
 			read := execute(t, "read", "--base-url", corpusStack.Get(t).URL, "--branch", name, "--namespace", "shop", "--table", "orders",
 				"--local-root", strings.TrimPrefix(warehouse, "file://"))
 			assert.Equal(t, 14, strings.Count(read.stdout, "\n"), read.all())
+			dropBranch(t, name, after[name])
 		}
 	}
+	assert.Equal(t, before, references(t), "other tests list the branches")
+}
+
+func dropBranch(t *testing.T, name, hash string) {
+	t.Helper()
+	client, err := catalog.NewClient(catalog.ClientConfig{BaseURL: corpusStack.Get(t).URL})
+	require.NoError(t, err)
+	defer client.Close()
+	require.NoError(t, client.DeleteReference(t.Context(), catalog.Reference{Type: catalog.Branch, Name: name, Hash: hash}))
 }
 
 func TestDemoOnARealNessieInterruptedCleansUp(t *testing.T) {

@@ -61,7 +61,7 @@ func (w *worker) readDirect(ctx context.Context, t Task, skip int64, pack *rowPa
 func brokenPages(files *watchedIO, t Task) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			err = &CorruptFileError{Kind: DataFileKind, Path: t.File.path, Err: fmt.Errorf("decoding panicked: %v", cause)}
+			err = t.panicked(cause)
 		}
 	}()
 	opened, err := files.Open(t.File.path)
@@ -87,6 +87,11 @@ func brokenPages(files *watchedIO, t Task) (err error) {
 	return nil
 }
 
+// panicked is what is told of a file that made its decoder panic.
+func (t Task) panicked(cause any) error {
+	return &CorruptFileError{Kind: DataFileKind, Path: t.File.path, Err: fmt.Errorf("decoding panicked: %v", cause)}
+}
+
 // finalError is an error that no other decoder gets past.
 type finalError struct{ err error }
 
@@ -97,7 +102,7 @@ func (w *worker) readPages(files *watchedIO, t Task, skip int64, pack *rowPacker
 		// arrow-go panics on some page headers that no writer writes. The general decoder would panic too, in a goroutine of
 		// its own, where nothing catches it.
 		if cause := recover(); cause != nil {
-			err = &finalError{&CorruptFileError{Kind: DataFileKind, Path: t.File.path, Err: fmt.Errorf("decoding panicked: %v", cause)}}
+			err = &finalError{t.panicked(cause)}
 		}
 	}()
 	opened, err := files.Open(t.File.path)

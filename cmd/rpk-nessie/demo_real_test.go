@@ -3,12 +3,10 @@
 package main
 
 import (
-	"bufio"
 	"io"
 	"net/http"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -96,18 +94,7 @@ func TestDemoOnARealNessieInterruptedCleansUp(t *testing.T) {
 	before := references(t)
 	cmd := command(t, demoFlagsOf(t, "s3://bucket/interrupted")...)
 	cmd.Env = append(cmd.Env, "AWS_ACCESS_KEY_ID=k", "AWS_SECRET_ACCESS_KEY=s")
-	cmd.Stdout = nil
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	lines := bufio.NewScanner(out)
-	for lines.Scan() && !strings.Contains(lines.Text(), "Run this pipeline") {
-	}
-	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
-	_, err = io.Copy(io.Discard, out)
-	require.NoError(t, err)
-	got := finish(t, cmd, cmd.Wait())
-	assert.Equal(t, exitInterrupted, got.code, got.stderr)
+	interruptDemo(t, cmd)
 	assert.Equal(t, before, references(t))
 	assert.NotContains(t, objects(t, "bucket", "interrupted/"), "<Key>")
 }

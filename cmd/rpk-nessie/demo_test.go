@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -57,8 +58,9 @@ func TestDemoLeavesNothingRunning(t *testing.T) {
 	goleak.VerifyNone(t, before)
 }
 
-func TestDemoInterruptedCleansUp(t *testing.T) {
-	cmd := command(t, "demo")
+// interruptDemo stops a demo as its pipeline starts.
+func interruptDemo(t *testing.T, cmd *exec.Cmd) outcome {
+	t.Helper()
 	cmd.Stdout = nil
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
@@ -71,6 +73,12 @@ func TestDemoInterruptedCleansUp(t *testing.T) {
 	require.NoError(t, err)
 	got := finish(t, cmd, cmd.Wait())
 	assert.Equal(t, exitInterrupted, got.code, got.stderr)
+	return got
+}
+
+func TestDemoInterruptedCleansUp(t *testing.T) {
+	cmd := command(t, "demo")
+	got := interruptDemo(t, cmd)
 	assert.Contains(t, got.stderr, "interrupted")
 	assert.Empty(t, leftIn(t, cmd.Dir))
 }

@@ -9,11 +9,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/rpk-nessie/rpk-nessie/tests/servers"
 )
 
 var (
@@ -35,18 +35,8 @@ func TestMain(m *testing.M) {
 }
 
 func buildAndTest(m *testing.M) int {
-	folder, err := os.MkdirTemp("", "rpk-nessie-chaos-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() { _ = os.RemoveAll(folder) }()
-	binary = filepath.Join(folder, "rpk-nessie")
-	build := exec.Command("go", "build", "-o", binary, "github.com/rpk-nessie/rpk-nessie/cmd/rpk-nessie")
-	build.Stderr = os.Stderr
-	if err := build.Run(); err != nil {
-		fmt.Fprintln(os.Stderr, "building the binary:", err)
-		return 1
-	}
-	return m.Run()
+	return servers.WithProgram(func(built string) int {
+		binary = built
+		return m.Run()
+	})
 }

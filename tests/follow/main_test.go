@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"sync"
 	"testing"
 
@@ -30,26 +28,16 @@ var (
 func TestMain(m *testing.M) { os.Exit(buildAndTest(m)) }
 
 func buildAndTest(m *testing.M) int {
-	folder, err := os.MkdirTemp("", "rpk-nessie-follow-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() { _ = os.RemoveAll(folder) }()
-	binary = filepath.Join(folder, "rpk-nessie")
-	build := exec.Command("go", "build", "-o", binary, "github.com/rpk-nessie/rpk-nessie/cmd/rpk-nessie")
-	build.Stderr = os.Stderr
-	if err := build.Run(); err != nil {
-		fmt.Fprintln(os.Stderr, "building the binary:", err)
-		return 1
-	}
-	code := corpusStack.Run(m)
-	http.DefaultClient.CloseIdleConnections()
-	if err := goleak.Find(); err != nil && code == 0 {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return code
+	return servers.WithProgram(func(built string) int {
+		binary = built
+		code := corpusStack.Run(m)
+		http.DefaultClient.CloseIdleConnections()
+		if err := goleak.Find(); err != nil && code == 0 {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return code
+	})
 }
 
 // site is the stack with a client for what tests change in it.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/rpk-nessie/rpk-nessie/catalog"
 	"github.com/rpk-nessie/rpk-nessie/catalog/nessietest"
+	"github.com/rpk-nessie/rpk-nessie/tests/servers"
 )
 
 const root = "../.."
@@ -28,20 +29,10 @@ var binary string
 func TestMain(m *testing.M) { os.Exit(buildAndTest(m)) }
 
 func buildAndTest(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "rpk-nessie-resources-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	binary = filepath.Join(dir, "rpk-nessie")
-	build := exec.Command("go", "build", "-o", binary, "./cmd/rpk-nessie")
-	build.Dir, build.Stderr = root, os.Stderr
-	if err := build.Run(); err != nil {
-		fmt.Fprintln(os.Stderr, "building the binary:", err)
-		return 1
-	}
-	return m.Run()
+	return servers.WithProgram(func(built string) int {
+		binary = built
+		return m.Run()
+	})
 }
 
 var (

@@ -69,10 +69,11 @@ bench: build ## Measure speed beside other programs, in ten minutes; the results
 microbench: ## Run the Go benchmarks of the packages
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
-soak: ## 200 kills under faults, 10,000 random histories, a million rows into a real Kafka; then the tests without servers again and again, with the race detector
+soak: ## 200 kills under faults, 10,000 random histories, 3,600 replays, a million rows into a real Kafka; then the tests without servers again and again, with the race detector
 	scripts/fetch-servers connectors
 	$(GO) test -count=1 -timeout=60m -v ./tests/chaos -kills 200
 	$(GO) test -count=1 -timeout=60m ./tests/model -histories=10000 -rapid.seed=$$(date +%s)
+	$(GO) test -count=1 -timeout=60m ./tests/replay -replays=3600 -rapid.seed=$$(date +%s)
 	RPK_NESSIE_KAFKA_ROWS=1000000 $(GO) test -count=1 -timeout=60m -run TestEveryRow ./tests/kafka
 	$(GO) test -race -shuffle=on -timeout=0 -p=2 -count=$(SOAK_COUNT) $(UNIT)
 

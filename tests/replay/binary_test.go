@@ -24,8 +24,6 @@ const killings = 10
 // Whoever replays the file by key has the table.
 func TestAFileOfAKilledProgramReplaysToTheTable(t *testing.T) {
 	p := newProgram(t)
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	killed := 0
 	for life := 0; killed < killings; life++ {

@@ -179,12 +179,15 @@ func (w *world) delete(t *rapid.T) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	if w.shape.deletes == "copy-on-write" {
+	vectors := w.version() > 2
+	if w.shape.deletes == "copy-on-write" || vectors && w.aimed {
 		if err := w.purge(t); err != nil {
 			return err
 		}
 	}
-	w.marked = w.marked || w.shape.deletes == "merge-on-read"
+	if w.shape.deletes == "merge-on-read" {
+		w.marked, w.aimed = true, w.aimed || !vectors
+	}
 	return w.commit(t, nessietest.Delete(within(ids)))
 }
 
@@ -246,7 +249,7 @@ func (w *world) overwrite(t *rapid.T) error {
 }
 
 func (w *world) compact(t *rapid.T) error {
-	w.marked = false
+	w.marked, w.aimed = false, false
 	return w.commit(t, nessietest.Compact())
 }
 
@@ -321,7 +324,7 @@ func (w *world) rollback(t *rapid.T) error {
 	if len(choices) == 0 {
 		return nil
 	}
-	w.marked = true
+	w.marked, w.aimed = true, w.shape.version != "3"
 	return w.commit(t, nessietest.Rollback(rapid.SampledFrom(choices).Draw(t, "to")))
 }
 
@@ -344,7 +347,7 @@ func (w *world) resetTo(to head) error {
 	main, err := w.client.Reference(w.ctx, "main")
 	check(w.rt, err)
 	_, err = w.client.AssignReference(w.ctx, main, catalog.Ref{Name: "main", Hash: to.commit})
-	w.moved, w.marked = true, true
+	w.moved, w.marked, w.aimed = true, true, w.shape.version != "3"
 	return err
 }
 

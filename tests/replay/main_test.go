@@ -7,7 +7,7 @@
 //
 // A failure prints the seed of its history:
 //
-//	go test ./tests/replay -run TestAReplayIsTheTable/0 -replays 1 -rapid.seed=…
+//	go test ./tests/replay -run TestAReplayIsTheTable/lanes/0 -replays 1 -rapid.seed=…
 package replay
 
 import (
@@ -26,12 +26,18 @@ import (
 // another.
 const lanes = 6
 
-var replays = flag.Int("replays", 360, "how many random histories to replay")
+var (
+	replays = flag.Int("replays", 360, "how many random histories to replay")
+	seed    uint64 // of the first lane
+)
+
+// perLane is how many histories each lane drives.
+func perLane() int { return (*replays + lanes - 1) / lanes }
 
 func TestMain(m *testing.M) {
 	flag.Parse()
 	for name, value := range map[string]string{
-		"rapid.checks":     strconv.Itoa((*replays + lanes - 1) / lanes),
+		"rapid.checks":     strconv.Itoa(perLane()),
 		"rapid.shrinktime": "10s",
 		"rapid.nofailfile": "true", // a history is a folder of files too; the seed makes it again
 		"test.parallel":    strconv.Itoa(lanes),
@@ -39,6 +45,10 @@ func TestMain(m *testing.M) {
 		if err := flag.Set(name, value); err != nil {
 			panic(err)
 		}
+	}
+	seed, _ = strconv.ParseUint(flag.Lookup("rapid.seed").Value.String(), 10, 64)
+	if seed == 0 {
+		seed = 1 // a change is judged by the histories of the one before; the soak draws others
 	}
 	code := m.Run()
 	if err := goleak.Find(); err != nil && code == 0 {

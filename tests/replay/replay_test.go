@@ -5,11 +5,13 @@ package replay
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -46,12 +48,27 @@ func TestAReplayIsTheTable(t *testing.T) {
 		for lane := range lanes {
 			t.Run(strconv.Itoa(lane), func(t *testing.T) {
 				t.Parallel()
-				rapid.Check(t, func(rt *rapid.T) { drive(t.Context(), rt, &all) })
+				checkFrom(t, lane, func(rt *rapid.T) { drive(t.Context(), rt, &all) })
 			})
 		}
 	})
-	t.Log(all.String())
+	t.Logf("seed %d: %s", seed, all.String())
 	assert.GreaterOrEqual(t, all.histories.Load(), int64(*replays))
+}
+
+// seeding guards rapid's flag, which the checks of all lanes read as they begin.
+var seeding sync.Mutex
+
+// checkFrom draws from a seed of the lane's own, so that the lanes of a run with
+// -rapid.seed differ, and a seed alone makes them all again.
+func checkFrom(t *testing.T, lane int, prop func(*rapid.T)) {
+	seeding.Lock()
+	check(t, flag.Set("rapid.seed", strconv.FormatUint(seed+uint64(lane)<<32, 10)))
+	var begun sync.Once
+	rapid.Check(t, func(rt *rapid.T) {
+		begun.Do(seeding.Unlock)
+		prop(rt)
+	})
 }
 
 func drive(ctx context.Context, rt *rapid.T, all *tally) {

@@ -47,6 +47,7 @@ type world struct {
 	heads     []head // of main, oldest first
 	moved     bool   // the branch was reset: ids of schemas and fields are not unique any more
 	marked    bool   // delete files may be live
+	aimed     bool   // position delete files may be, which a vector that iceberg-go writes replaces without having read them
 	kept      map[string]bool
 	told      []string // what happened, for failures
 }

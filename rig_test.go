@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	patience = 20 * time.Second
+	patience = time.Minute
 	glance   = 5 * time.Millisecond
 )
 

@@ -30,7 +30,7 @@ import (
 )
 
 const (
-	patience = 30 * time.Second
+	patience = time.Minute
 	glance   = 10 * time.Millisecond
 )
 

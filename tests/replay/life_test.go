@@ -18,8 +18,9 @@ import (
 	nessie "github.com/rpk-nessie/rpk-nessie"
 )
 
-// patience is for what can only fail to happen.
-const patience = 30 * time.Second
+// patience is for what can only fail to happen. After some errors in a row the
+// input waits a minute before it connects again.
+const patience = 3 * time.Minute
 
 // setting is what of the input's configuration differs between histories.
 type setting struct {

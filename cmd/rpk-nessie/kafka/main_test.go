@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // cluster is a Kafka in this process with topics of three partitions.
 func cluster(t *testing.T, topics ...string) *kfake.Cluster {

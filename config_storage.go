@@ -70,7 +70,7 @@ func storageField() *service.ConfigField {
 		service.NewStringField(azureFieldSAS).Description("A shared access signature that lets blobs be read and listed.").Default("").Secret(),
 		service.NewStringField(azureFieldConnection).Description("A connection string, which says account, credential and endpoint.").Default("").Secret(),
 		service.NewStringField(azureFieldKey).Description("The account's key.").Default("").Secret(),
-	).Description("Files at `abfs://`, `abfss://`, `wasb://` and `wasbs://` locations. At most one of signature, connection string and key; managed identities are not supported.").Optional()
+	).Description("Files at `abfs://`, `abfss://`, `wasb://` and `wasbs://` locations. At most one of signature, connection string and key. Without one, Azure's default credential is used: that of the environment (`AZURE_TENANT_ID`, `AZURE_CLIENT_ID`, `AZURE_CLIENT_SECRET`), the workload's identity, the machine's managed identity or the Azure CLI's, the first that there is. An `endpoint` that is not `https` is then asked without any.").Optional()
 	return service.NewObjectField(niFieldStorage,
 		s3,
 		gcs,

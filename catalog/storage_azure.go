@@ -16,13 +16,14 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/bloberror"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
 )
 
-// AzureConfig says which storage account of Azure is asked, and with what. Managed identities are not supported.
+// AzureConfig says which storage account of Azure is asked, and with what.
 type AzureConfig struct {
 	// Account is the storage account; not used with ConnectionString.
 	Account string
@@ -30,7 +31,8 @@ type AzureConfig struct {
 	Container string
 	// Endpoint is the URL of the account's blob service; "" is Azure's.
 	Endpoint string
-	// One of these gives access.
+	// One of these gives access. Without them the environment, a workload's or the machine's identity is asked for tokens, and
+	// an endpoint that is no https gets none.
 	SASToken, ConnectionString, AccessKey string
 }
 
@@ -83,7 +85,9 @@ func (s *azureStore) connect() (*service.Client, error) {
 	if s.client != nil {
 		return s.client, nil
 	}
-	s.transport = storeTransport(s.timeout)
+	if s.transport == nil {
+		s.transport = storeTransport(s.timeout)
+	}
 	opts := &service.ClientOptions{ClientOptions: policy.ClientOptions{
 		Transport: retrying(s.transport, s.attempts, func(err error) { s.retried("", fmt.Errorf("asking Azure Blob Storage of %s: %w", s.account(), err)) }),
 		Retry:     policy.RetryOptions{MaxRetries: -1}, // by the transport
@@ -119,7 +123,17 @@ func (s *azureStore) open(opts *service.ClientOptions) (*service.Client, error) 
 	case s.cfg.SASToken != "":
 		return service.NewClientWithNoCredential(strings.TrimRight(address, "/")+"/?"+strings.TrimPrefix(s.cfg.SASToken, "?"), opts)
 	}
-	return service.NewClientWithNoCredential(address, opts) // public containers
+	if strings.HasPrefix(address, "http:") { // an emulator: tokens are not sent in plain text
+		return service.NewClientWithNoCredential(address, opts)
+	}
+	// The requests for tokens are made again by the identity's own rules.
+	identity, err := azidentity.NewDefaultAzureCredential(&azidentity.DefaultAzureCredentialOptions{
+		ClientOptions: policy.ClientOptions{Transport: &http.Client{Transport: s.transport}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return service.NewClient(address, identity, opts)
 }
 
 func (s *azureStore) close() {
@@ -246,6 +260,17 @@ func (s *azureStore) list(ctx context.Context, prefix string) ([]string, error) 
 	return locations, nil
 }
 
+// storeError tells on one line what the SDK spreads over many, as where it found no identity.
+type storeError struct {
+	where string
+	err   error
+}
+
+func (e *storeError) Error() string {
+	return e.where + ": " + strings.Join(strings.Fields(e.err.Error()), " ")
+}
+func (e *storeError) Unwrap() error { return e.err }
+
 // explain is as for S3. The SDK's own text shows the request's URL, of which a signature is a part: it is left out.
 func (s *azureStore) explain(err error) error {
 	var (
@@ -257,7 +282,7 @@ func (s *azureStore) explain(err error) error {
 		return fmt.Errorf("%s: %w", where, sending.Err)
 	}
 	if !errors.As(err, &answer) {
-		return fmt.Errorf("%s: %w", where, err)
+		return &storeError{where: where, err: err}
 	}
 	says := fmt.Errorf("%s: status %d %s", where, answer.StatusCode, answer.ErrorCode)
 	switch {

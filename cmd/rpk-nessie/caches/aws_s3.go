@@ -15,28 +15,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
-	"github.com/aws/aws-sdk-go-v2/config"
-	"github.com/aws/aws-sdk-go-v2/credentials"
-	"github.com/aws/aws-sdk-go-v2/credentials/ec2rolecreds"
-	"github.com/aws/aws-sdk-go-v2/credentials/stscreds"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/redpanda-data/benthos/v4/public/service"
+
+	"github.com/rpk-nessie/rpk-nessie/cmd/rpk-nessie/awsaccess"
 )
 
-const (
-	s3FieldPathStyle   = "force_path_style_urls"
-	s3FieldRegion      = "region"
-	s3FieldEndpoint    = "endpoint"
-	s3FieldCredentials = "credentials"
-	s3FieldProfile     = "profile"
-	s3FieldID          = "id"
-	s3FieldSecret      = "secret"
-	s3FieldToken       = "token"
-	s3FieldFromEC2     = "from_ec2_role"
-	s3FieldRole        = "role"
-	s3FieldExternalID  = "role_external_id"
-)
+const s3FieldPathStyle = "force_path_style_urls"
 
 func init() {
 	service.MustRegisterCache("aws_s3", s3Spec(), func(conf *service.ParsedConfig, _ *service.Resources) (service.Cache, error) {
@@ -66,16 +51,9 @@ func s3Spec() *service.ConfigSpec {
 				Default(false).
 				Advanced(),
 			retriesField(time.Second, 5*time.Second, 30*time.Second),
-			service.NewStringField(s3FieldRegion).
-				Description("The region. Without this field it comes from the environment.").
-				Optional().
-				Advanced(),
-			service.NewStringField(s3FieldEndpoint).
-				Description("The URL of a store other than AWS.").
-				Optional().
-				Advanced().
-				Example("http://localhost:9000"),
-			s3CredentialsField(),
+			awsaccess.RegionField("The region. Without this field it comes from the environment."),
+			awsaccess.EndpointField("The URL of a store other than AWS.", "http://localhost:9000"),
+			awsaccess.CredentialsField(),
 		).
 		Example("Checkpoints", "The place of an input in a bucket.", `
 cache_resources:
@@ -84,18 +62,6 @@ cache_resources:
       bucket: pipelines
       region: eu-central-1
 `)
-}
-
-func s3CredentialsField() *service.ConfigField {
-	return service.NewObjectField(s3FieldCredentials,
-		service.NewStringField(s3FieldProfile).Description("A profile of the shared configuration files.").Optional().Advanced(),
-		service.NewStringField(s3FieldID).Description("The access key's id.").Optional().Advanced(),
-		service.NewStringField(s3FieldSecret).Description("The access key's secret.").Optional().Advanced().Secret(),
-		service.NewStringField(s3FieldToken).Description("The session token of temporary credentials.").Optional().Advanced().Secret(),
-		service.NewBoolField(s3FieldFromEC2).Description("Take the credentials of the machine's role.").Optional().Advanced(),
-		service.NewStringField(s3FieldRole).Description("The ARN of a role to assume.").Optional().Advanced(),
-		service.NewStringField(s3FieldExternalID).Description("The external id to give when the role is assumed.").Optional().Advanced(),
-	).Description("Who asks. Without it the environment, shared configuration files and the machine's role are tried.").Optional().Advanced()
 }
 
 // s3Store is a bucket that speaks S3.
@@ -124,18 +90,18 @@ func newS3(conf *service.ParsedConfig) (*s3Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	endpoint, err := optional(conf, s3FieldEndpoint)
+	settings, err := awsaccess.Parse(conf)
 	if err != nil {
 		return nil, err
 	}
-	cfg, err := s.configuration(conf, endpoint != "")
+	cfg, err := s.configuration(settings)
 	if err != nil {
 		return nil, err
 	}
 	s.client = s3.NewFromConfig(cfg, func(o *s3.Options) {
 		o.UsePathStyle = pathStyle
-		if endpoint != "" {
-			o.BaseEndpoint = aws.String(endpoint)
+		if settings.Endpoint != "" {
+			o.BaseEndpoint = aws.String(settings.Endpoint)
 			// Many stores refuse checksums that they do not know.
 			o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 			o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
@@ -145,69 +111,16 @@ func newS3(conf *service.ParsedConfig) (*s3Store, error) {
 	return s, nil
 }
 
-// optional is a text field, or "" where it is not set.
-func optional(conf *service.ParsedConfig, path ...string) (string, error) {
-	if !conf.Contains(path...) {
-		return "", nil
-	}
-	return conf.FieldString(path...)
-}
-
-func (s *s3Store) configuration(conf *service.ParsedConfig, elsewhere bool) (aws.Config, error) {
-	options := []func(*config.LoadOptions) error{config.WithHTTPClient(s.http)}
-	region, err := optional(conf, s3FieldRegion)
+func (s *s3Store) configuration(settings awsaccess.Settings) (aws.Config, error) {
+	cfg, err := settings.Load(s.http)
 	if err != nil {
 		return aws.Config{}, err
 	}
-	if region != "" {
-		options = append(options, config.WithRegion(region))
-	}
-	var text [6]string
-	for i, name := range []string{s3FieldProfile, s3FieldID, s3FieldSecret, s3FieldToken, s3FieldRole, s3FieldExternalID} {
-		if text[i], err = optional(conf, s3FieldCredentials, name); err != nil {
-			return aws.Config{}, err
-		}
-	}
-	profile, id, secret, token, role, externalID := text[0], text[1], text[2], text[3], text[4], text[5]
-	fromEC2 := false
-	if conf.Contains(s3FieldCredentials, s3FieldFromEC2) {
-		if fromEC2, err = conf.FieldBool(s3FieldCredentials, s3FieldFromEC2); err != nil {
-			return aws.Config{}, err
-		}
-	}
-	switch {
-	case (id == "") != (secret == ""):
-		return aws.Config{}, errors.New("credentials: id and secret go together")
-	case id != "" && fromEC2:
-		return aws.Config{}, errors.New("credentials: id and from_ec2_role exclude each other")
-	case externalID != "" && role == "":
-		return aws.Config{}, errors.New("credentials: role_external_id needs a role")
-	}
-	if profile != "" {
-		options = append(options, config.WithSharedConfigProfile(profile))
-	}
-	switch {
-	case id != "":
-		options = append(options, config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider(id, secret, token)))
-	case fromEC2:
-		options = append(options, config.WithCredentialsProvider(aws.NewCredentialsCache(ec2rolecreds.New())))
-	}
-	cfg, err := config.LoadDefaultConfig(context.Background(), options...)
-	if err != nil {
-		return aws.Config{}, fmt.Errorf("configuring S3: %w", err)
-	}
 	if cfg.Region == "" {
-		if !elsewhere {
+		if settings.Endpoint == "" {
 			return aws.Config{}, errors.New("no region: set region (or AWS_REGION)")
 		}
 		cfg.Region = "us-east-1"
-	}
-	if role != "" {
-		cfg.Credentials = aws.NewCredentialsCache(stscreds.NewAssumeRoleProvider(sts.NewFromConfig(cfg), role, func(o *stscreds.AssumeRoleOptions) {
-			if externalID != "" {
-				o.ExternalID = aws.String(externalID)
-			}
-		}))
 	}
 	return cfg, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/bloberror"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
@@ -44,7 +45,8 @@ func azureSpec() *service.ConfigSpec {
 		Beta().
 		Categories("Services", "Azure").
 		Summary("Keeps each item as a blob in a container of Azure Blob Storage.").
-		Description(objectDescription+"\n\nEither `"+azFieldConnectionString+"` is needed, or `"+azFieldAccount+"` with `"+azFieldAccessKey+"` or `"+azFieldSASToken+"`. Managed identities are not supported.").
+		Description(objectDescription+"\n\nEither `"+azFieldConnectionString+"` is needed, or `"+azFieldAccount+"`. Without `"+azFieldAccessKey+"` and `"+azFieldSASToken+"` the account is asked "+
+			"with Azure's default credential: that of the environment (`AZURE_TENANT_ID`, `AZURE_CLIENT_ID`, `AZURE_CLIENT_SECRET`), the workload's identity, the machine's managed identity or the Azure CLI's, the first that there is.").
 		Fields(
 			service.NewStringField(azFieldAccount).
 				Description("The storage account. It is not used with `"+azFieldConnectionString+"`.").
@@ -120,9 +122,12 @@ func (s *azureStore) open(connectionString, account, key, sas string) (*containe
 		return container.NewClientWithSharedKeyCredential(address, shared, opts)
 	case sas != "":
 		return container.NewClientWithNoCredential(address+"?"+sas, opts)
-	default:
-		return nil, fmt.Errorf("%s needs %s or %s", azFieldAccount, azFieldAccessKey, azFieldSASToken)
 	}
+	identity, err := azidentity.NewDefaultAzureCredential(&azidentity.DefaultAzureCredentialOptions{ClientOptions: opts.ClientOptions})
+	if err != nil {
+		return nil, fmt.Errorf("looking for Azure's default credential: %w", err)
+	}
+	return container.NewClient(address, identity, opts)
 }
 
 func (s *azureStore) get(ctx context.Context, name string) ([]byte, error) {

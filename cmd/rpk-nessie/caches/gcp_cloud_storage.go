@@ -125,6 +125,14 @@ func gcsTokens(key string) (oauth2.TokenSource, error) {
 	return account.TokenSource(ctx), nil
 }
 
+// optional is a text field, or "" where it is not set.
+func optional(conf *service.ParsedConfig, path ...string) (string, error) {
+	if !conf.Contains(path...) {
+		return "", nil
+	}
+	return conf.FieldString(path...)
+}
+
 func (s *gcsStore) object(name string) string {
 	return s.base + "/storage/v1/b/" + url.PathEscape(s.bucket) + "/o/" + url.PathEscape(name)
 }

@@ -253,6 +253,9 @@ func TestWrongOutputSettingsAreRefused(t *testing.T) {
 		"unknown mechanism":       {"seed_brokers: [ a ]\ntopic: x\nsasl: [ { mechanism: KERBEROS } ]", "KERBEROS"},
 		"plain without user":      {"seed_brokers: [ a ]\ntopic: x\nsasl: [ { mechanism: PLAIN } ]", "sasl[0]: PLAIN needs a username"},
 		"bearer without a token":  {"seed_brokers: [ a ]\ntopic: x\nsasl: [ { mechanism: none }, { mechanism: OAUTHBEARER } ]", "sasl[1]: OAUTHBEARER needs a token"},
+		"half a key of AWS":       {"seed_brokers: [ a ]\ntopic: x\nsasl: [ { mechanism: AWS_MSK_IAM, aws: { credentials: { id: a } } } ]", "sasl[0]: aws: credentials: id and secret go together"},
+		"id without its role":     {"seed_brokers: [ a ]\ntopic: x\nsasl: [ { mechanism: AWS_MSK_IAM, aws: { credentials: { role_external_id: a } } } ]", "sasl[0]: aws: credentials: role_external_id needs a role"},
+		"no such profile":         {"seed_brokers: [ a ]\ntopic: x\nsasl: [ { mechanism: AWS_MSK_IAM, aws: { credentials: { profile: nobody } } } ]", "sasl[0]: aws: configuring AWS: failed to get shared config profile, nobody"},
 		"certificate is nowhere":  {"seed_brokers: [ a ]\ntopic: x\ntls: { enabled: true, root_cas_file: /nowhere }", "/nowhere"},
 		"what is no metadata key": {"seed_brokers: [ a ]\ntopic: x\nmetadata: { include_patterns: [ '(' ] }", "missing closing"},
 	} {
@@ -273,6 +276,9 @@ func TestLint(t *testing.T) {
 		"partition, not manual":   {"kafka_franz:\n  seed_brokers: [ a ]\n  topic: x\n  partition: '3'\n", "with partitioner manual only"},
 		"no brokers":              {"kafka_franz:\n  seed_brokers: []\n  topic: x\n", "seed_brokers needs"},
 		"nothing in flight":       {"kafka_franz:\n  seed_brokers: [ a ]\n  topic: x\n  max_in_flight: 0\n", "at least 1"},
+		"half a key of AWS":       {"kafka_franz:\n  seed_brokers: [ a ]\n  topic: x\n  sasl: [ { mechanism: AWS_MSK_IAM, aws: { credentials: { id: a } } } ]\n", "id and secret go together"},
+		"a whole key of AWS":      {"kafka_franz:\n  seed_brokers: [ a ]\n  topic: x\n  sasl: [ { mechanism: AWS_MSK_IAM, aws: { region: eu-central-1, credentials: { id: a, secret: b, role: c, role_external_id: d } } } ]\n", ""},
+		"a key and a machine's":   {"kafka_franz:\n  seed_brokers: [ a ]\n  topic: x\n  sasl: [ { mechanism: AWS_MSK_IAM, aws: { credentials: { id: a, secret: b, from_ec2_role: true } } } ]\n", "exclude each other"},
 		"a field of another time": {"kafka_franz:\n  seed_brokers: [ a ]\n  topic: x\n  addresses: [ a ]\n", "addresses"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -19,12 +19,14 @@ const (
 	kfFieldSASLPassword   = "password"
 	kfFieldSASLToken      = "token"
 	kfFieldSASLExtensions = "extensions"
+	kfFieldSASLAWS        = "aws"
 
 	mechanismNone        = "none"
 	mechanismPlain       = "PLAIN"
 	mechanismScram256    = "SCRAM-SHA-256"
 	mechanismScram512    = "SCRAM-SHA-512"
 	mechanismOAuthBearer = "OAUTHBEARER"
+	mechanismAWS         = "AWS_MSK_IAM"
 )
 
 func saslField() *service.ConfigField {
@@ -35,6 +37,7 @@ func saslField() *service.ConfigField {
 			mechanismScram256:    "A proof of the password, with SHA-256.",
 			mechanismScram512:    "A proof of the password, with SHA-512.",
 			mechanismOAuthBearer: "A bearer token.",
+			mechanismAWS:         "A request that is signed with AWS's credentials, as Amazon MSK wants it: use it with TLS only.",
 		}).Description("How to authenticate."),
 		service.NewStringField(kfFieldSASLUsername).
 			Description("The user name, for PLAIN and SCRAM.").
@@ -50,6 +53,7 @@ func saslField() *service.ConfigField {
 		service.NewStringMapField(kfFieldSASLExtensions).
 			Description("Extensions that go with an OAUTHBEARER token.").
 			Optional(),
+		awsField(),
 	).
 		Description("Ways to authenticate, the preferred one first: the first that the broker supports is used.").
 		Optional().
@@ -118,8 +122,10 @@ func saslMechanism(item *service.ParsedConfig) (sasl.Mechanism, error) {
 			}
 		}
 		return auth.AsMechanism(), nil
+	case mechanismAWS:
+		return awsMechanism(item.Namespace(kfFieldSASLAWS))
 	default:
-		return nil, fmt.Errorf("unknown mechanism %q: use %s, %s, %s, %s or %s",
-			mechanism, mechanismNone, mechanismPlain, mechanismScram256, mechanismScram512, mechanismOAuthBearer)
+		return nil, fmt.Errorf("unknown mechanism %q: use %s, %s, %s, %s, %s or %s",
+			mechanism, mechanismNone, mechanismPlain, mechanismScram256, mechanismScram512, mechanismOAuthBearer, mechanismAWS)
 	}
 }

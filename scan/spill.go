@@ -25,10 +25,11 @@ func (e *SpillError) Error() string {
 func (e *SpillError) Unwrap() error { return e.Err }
 
 // spillFolder is a folder of temporary files, made when the first is needed. What a killed process leaves behind is never
-// read again. It is not safe for concurrent use.
+// read again; the next folder in the same place removes it. It is not safe for concurrent use.
 type spillFolder struct {
 	parent string // "": the system's
 	path   string
+	owner  *os.File // nil where none can be kept
 	files  []*os.File
 	count  int
 }
@@ -51,11 +52,12 @@ func (f *spillFolder) fail(err error) error {
 // open makes a temporary file.
 func (f *spillFolder) open() (*os.File, error) {
 	if f.path == "" {
-		path, err := os.MkdirTemp(f.parent, "rpk-nessie-changes-")
+		sweep(f.parent)
+		path, err := os.MkdirTemp(f.parent, spillPrefix)
 		if err != nil {
 			return nil, f.fail(err)
 		}
-		f.path = path
+		f.path, f.owner = path, own(path)
 	}
 	f.count++
 	file, err := os.OpenFile(fmt.Sprintf("%s/%d", f.path, f.count), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
@@ -74,7 +76,11 @@ func (f *spillFolder) remove() error {
 	for _, file := range f.files {
 		_ = file.Close() // twice for those that are done with
 	}
-	return f.fail(os.RemoveAll(f.path))
+	err := os.RemoveAll(f.path)
+	if f.owner != nil {
+		_ = f.owner.Close()
+	}
+	return f.fail(err)
 }
 
 // spillBuffer is how large the buffer of one of many open files may be.

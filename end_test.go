@@ -40,6 +40,18 @@ func TestAnEndThatCannotBeMetIsToldOnce(t *testing.T) {
 			assert.Empty(t, l.reported())
 		})
 	}
+	t.Run("in a run that ends", func(t *testing.T) {
+		r := newRig(t)
+		for _, rows := range []int{2, 2} { // the second has nothing to deliver
+			r.run(s.increments("start_from: earliest", end("42")))
+			assert.Len(t, r.out.bodies(), rows)
+		}
+		warnings := r.logs.at(slog.LevelWarn)
+		require.Len(t, warnings, 2, r.logs)
+		for _, w := range warnings {
+			assert.Contains(t, w, "end_snapshot_id 42 is not in the table's history up to the head's snapshot "+snapshotOf(last)+": the input ends at the head, without it")
+		}
+	})
 	t.Run("behind the checkpoint", func(t *testing.T) {
 		r := newRig(t)
 		r.run(s.increments("start_from: earliest"))

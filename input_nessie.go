@@ -55,6 +55,7 @@ type input struct {
 	waiting time.Duration
 	closed  bool
 
+	bounded  *bounded      // nil unless the input ends by itself
 	stopping chan struct{} // closed by Close
 	announce sync.Once     // of the end of a bounded run
 }
@@ -99,6 +100,9 @@ func newInput(conf *Config, res *service.Resources) (*input, error) {
 		metrics:  newMetrics(res.Metrics(), conf.Key.String()),
 		stopping: make(chan struct{}),
 	}
+	if conf.Bounded() {
+		in.bounded = &bounded{res: res}
+	}
 	if conf.TLS != nil {
 		in.transport = catalog.NewTransport(conf.TLS)
 	}
@@ -125,6 +129,9 @@ func newInput(conf *Config, res *service.Resources) (*input, error) {
 	}
 	if !conf.Incremental {
 		in.log.Warnf("%s is false: the whole table is delivered again at each poll", niFieldIncremental)
+	}
+	if in.bounded != nil {
+		in.bounded.begin()
 	}
 	return in, nil
 }
@@ -272,6 +279,9 @@ func (in *input) read(ctx context.Context) (item, service.AckFunc, error) {
 	if run == nil {
 		return item{}, nil, service.ErrNotConnected
 	}
+	if in.bounded != nil {
+		in.bounded.begin()
+	}
 	for {
 		it, err := in.next(ctx, run)
 		if err != nil {
@@ -330,6 +340,9 @@ func (in *input) stopped(ctx context.Context, err error) error {
 	}
 	switch {
 	case err == nil:
+		if in.bounded != nil {
+			in.bounded.atEnd.Store(true)
+		}
 		in.announce.Do(in.reportWaiting)
 		return service.ErrEndOfInput
 	case in.conf.Bounded():
@@ -405,6 +418,9 @@ func (in *input) Close(ctx context.Context) error {
 	}
 	if dropped := in.progress.droppedRows(); dropped > 0 && in.ends() {
 		in.fail(fmt.Errorf("%d rows were dropped, because the output refused them and auto_replay_nacks is false", dropped))
+	}
+	if in.bounded != nil {
+		in.bounded.close(in.progress.inFlight())
 	}
 	in.client.Close()
 	if in.transport != nil {

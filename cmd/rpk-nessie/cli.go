@@ -31,6 +31,7 @@ func cliOptions(failed *inputFailure) []service.CLIOptFunc {
 		service.CLIOptSetDefaultConfigPaths("/"+name+".yaml", "/etc/"+name+"/config.yaml", "/etc/"+name+".yaml"),
 		service.CLIOptSetMainSchemaFrom(func() *service.ConfigSchema { return configSchema(version, date) }),
 		service.CLIOptOnConfigParse(failed.install),
+		service.CLIOptOnStreamStart(failed.watch),
 		service.CLIOptAddCommand(demoCommand()),
 		service.CLIOptAddCommand(lineageCommand()),
 		service.CLIOptAddCommand(planCommand()),

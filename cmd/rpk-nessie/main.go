@@ -20,9 +20,9 @@ func main() {
 }
 
 // run executes the command line and returns the exit code: 0, 1 for what Benthos or a subcommand refuses, or 3 where
-// everything ran to its end but a bounded input could not read all that is there.
+// a bounded input could not read all that is there, or a signal stopped it before.
 func run(ctx context.Context) int {
-	failed := &inputFailure{}
+	failed := newInputFailure()
 	code, err := service.RunCLIToCode(ctx, cliOptions(failed)...)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -253,6 +253,39 @@ func TestAKilledRunGoesOnInMidStep(t *testing.T) {
 	assert.Equal(t, int64(-1), row)
 }
 
+// What is left of a run that was to end is seen from its exit code; one without an end is meant to be stopped.
+func TestASignalBeforeTheEndIsSeenFromTheExitCode(t *testing.T) {
+	for name, tc := range map[string]struct {
+		input, taken string // rows that the sink takes
+		code         int
+	}{
+		"rows left":                   {"poll_interval: 0s", "1", exitInputFailed},
+		"nothing delivered":           {"poll_interval: 0s", "0", exitInputFailed},
+		"no end, rows left":           {"poll_interval: 10ms", "1", 0},
+		"no end, everything is taken": {"poll_interval: 10ms", "3", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, "orders")
+			s.add("orders", 1, 2, 3)
+			asked := make(chan struct{}, 1)
+			s.decide(func(string, string) bool {
+				select {
+				case asked <- struct{}{}:
+				default:
+				}
+				return strconv.Itoa(len(s.got("/a"))) < tc.taken
+			})
+			path := s.file("pipeline.yaml", "shutdown_timeout: 2s\n"+s.pipeline(s.input("orders", "batch_rows: 1", "checkpoint_limit: 1", tc.input), s.output("/a")))
+			p := begin(t, "run", path)
+			s.eventually(func() bool { return strconv.Itoa(len(s.got("/a"))) == tc.taken && len(asked) > 0 }, "the rows that are taken", p)
+			if tc.taken == "3" {
+				s.eventually(func() bool { at, row := s.stored("orders"); return at != "" && row == -1 }, "the checkpoint", p)
+			}
+			assert.Equal(t, tc.code, p.end(syscall.SIGTERM), p.log())
+		})
+	}
+}
+
 func TestStreamsModeKeepsTheCheckpointsOfItsStreams(t *testing.T) {
 	s := newStage(t, "a", "b")
 	first := map[string]string{"a": s.add("a", 1, 2), "b": s.add("b", 11)}

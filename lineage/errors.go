@@ -44,6 +44,8 @@ type LostError struct {
 	Changelog bool
 	// Hole is the hole that lineage was lost at; nil for a divergence.
 	Hole *HoleError
+	// NoBridge: the difference of the place and the head can't be made.
+	NoBridge bool
 }
 
 func (e *LostError) Error() string {
@@ -55,7 +57,11 @@ func (e *LostError) Error() string {
 	var ways []string
 	for _, w := range lostWays {
 		if e.helps(w) {
-			ways = append(ways, fmt.Sprintf("%s (%s)", w.policy, w.does))
+			does := w.does
+			if w.policy == LostBridge && !e.Changelog {
+				does += ", removed rows as on_overwrite and on_delete say"
+			}
+			ways = append(ways, fmt.Sprintf("%s (%s)", w.policy, does))
 		}
 	}
 	if len(ways) == 0 {
@@ -69,7 +75,7 @@ func (e *LostError) Error() string {
 // helps reports whether a policy may lead on from here.
 func (e *LostError) helps(w lostWay) bool {
 	switch {
-	case w.policy == e.Policy, e.Changelog && !w.changelog:
+	case w.policy == e.Policy, e.Changelog && !w.changelog, e.NoBridge && w.policy == LostBridge:
 		return false
 	case e.Hole != nil && e.Hole.NothingAbove:
 		return w.policy == LostStart

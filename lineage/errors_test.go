@@ -53,6 +53,7 @@ func TestErrorTexts(t *testing.T) {
 		"lost_empty_head":     text(chain(1, 2), 2, none, Policy{OnLost: LostFail}),
 		"lost_changelog":      text(reset(), 4, 15, Policy{OnLost: LostFail, Changelog: true}),
 		"lost_bridge_gone":    text(reset(), 4, 15, Policy{OnLost: LostBridge, Gone: map[int64]string{4: "snap-4.avro is gone"}}),
+		"lost_fail_no_bridge": text(reset(), 4, 15, Policy{OnLost: LostFail, Gone: map[int64]string{4: "snap-4.avro is gone"}}),
 		"lost_hole_commit":    text(foreign, 2, 6, Policy{OnLost: LostFail}),
 		"lost_hole_refused":   text(lossy(3), 2, 6, Policy{OnLost: LostFail, Refused: map[Edge]string{{2, 4}: "it removes 3 data files"}}),
 		"lost_hole_catch_up":  text(noCatchUp, 2, 6, Policy{OnLost: LostFail}),

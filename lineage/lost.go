@@ -62,12 +62,20 @@ func (r *resolver) lost(ctx context.Context, l loss) (Resolution, error) {
 		return r.lostTableScan(ctx, res, l)
 	}
 	res.Lost.Policy, res.Lost.Skipped = LostFail, l.above
-	return Resolution{}, r.stop(res, l, "")
+	return Resolution{}, r.stop(ctx, res, l, "")
 }
 
 // stop is the error that ends a Resolve at lost lineage.
-func (r *resolver) stop(res Resolution, l loss, problem string) error {
-	return &LostError{Lost: *res.Lost, Problem: problem, Changelog: r.p.Changelog, Hole: l.hole}
+func (r *resolver) stop(ctx context.Context, res Resolution, l loss, problem string) error {
+	e := &LostError{Lost: *res.Lost, Problem: problem, Changelog: r.p.Changelog, Hole: l.hole}
+	if e.Policy != LostBridge {
+		why, _, err := r.noBridge(ctx)
+		if err != nil {
+			return err
+		}
+		e.NoBridge = why != ""
+	}
+	return e
 }
 
 // lostStart goes on from the start snapshot if the head's line has it, else stands at the head.
@@ -106,7 +114,7 @@ func (r *resolver) lostAncestor(ctx context.Context, res Resolution, l loss) (Re
 		none := emptyState(r.head)
 		base, above = &none, len(r.line.nodes)
 	case base == nil:
-		return Resolution{}, r.stop(res, l, "no common ancestor is proved")
+		return Resolution{}, r.stop(ctx, res, l, "no common ancestor is proved")
 	}
 	if above == 0 {
 		res.Place = &r.head
@@ -117,7 +125,7 @@ func (r *resolver) lostAncestor(ctx context.Context, res Resolution, l loss) (Re
 		return Resolution{}, err
 	}
 	if len(way.steps) == 0 {
-		return Resolution{}, r.stop(res, l, way.stuck.Error())
+		return Resolution{}, r.stop(ctx, res, l, way.stuck.Error())
 	}
 	res.Steps, res.Pending = way.steps, way.pending()
 	return res, nil
@@ -127,25 +135,36 @@ func always(catalog.State) bool { return true }
 
 // lostBridge delivers the difference of the place and the head.
 func (r *resolver) lostBridge(ctx context.Context, res Resolution, l loss) (Resolution, error) {
-	to, err := r.target(ctx)
-	if err != nil {
+	why, to, err := r.noBridge(ctx)
+	switch {
+	case err != nil:
 		return Resolution{}, err
+	case why != "":
+		return Resolution{}, r.stop(ctx, res, l, why)
+	}
+	res.Steps = []Step{{Kind: Bridge, Before: &r.place.State, After: *to, FoundBy: FoundByBridge}}
+	return res, nil
+}
+
+// noBridge says why the difference of the place and what it leads to can't be made; "" if it can.
+func (r *resolver) noBridge(ctx context.Context) (why string, to *catalog.State, err error) {
+	if to, err = r.target(ctx); err != nil {
+		return "", nil, err
 	}
 	from := &r.place.State
 	if why, refused := r.p.Refused[Edge{from.SnapshotID, to.SnapshotID}]; refused {
-		return Resolution{}, r.stop(res, l, why)
+		return why, to, nil
 	}
 	for _, s := range []*catalog.State{from, to} {
 		ok, err := r.readable(ctx, *s)
 		if err != nil {
-			return Resolution{}, err
+			return "", nil, err
 		}
 		if !ok {
-			return Resolution{}, r.stop(res, l, fmt.Sprintf("the manifest list of snapshot %s is gone or unknown", name(s.SnapshotID)))
+			return fmt.Sprintf("the manifest list of snapshot %s is gone or unknown", name(s.SnapshotID)), to, nil
 		}
 	}
-	res.Steps = []Step{{Kind: Bridge, Before: from, After: *to, FoundBy: FoundByBridge}}
-	return res, nil
+	return "", to, nil
 }
 
 // lostTableScan delivers the head whole.
@@ -155,7 +174,7 @@ func (r *resolver) lostTableScan(ctx context.Context, res Resolution, l loss) (R
 		return Resolution{}, err
 	}
 	if why, gone := r.p.Gone[to.SnapshotID]; gone {
-		return Resolution{}, r.stop(res, l, fmt.Sprintf("snapshot %s can't be read (%s)", name(to.SnapshotID), why))
+		return Resolution{}, r.stop(ctx, res, l, fmt.Sprintf("snapshot %s can't be read (%s)", name(to.SnapshotID), why))
 	}
 	if to.Empty() {
 		res.Place = to

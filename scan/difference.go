@@ -202,16 +202,21 @@ func (d *difference) resolve(ctx context.Context, plan *Plan) error {
 
 // kindOf classifies a difference of files. Rows are not compared here: rewritten files make an overwrite.
 func kindOf(plan *Plan) Kind {
-	restores := slices.ContainsFunc(plan.Changed, func(c Change) bool { return !c.onlyDeletes() })
 	switch {
 	case len(plan.Removed) == 0 && len(plan.Changed) == 0 && len(plan.Tasks) == 0:
 		return KindEmpty
 	case len(plan.Removed) == 0 && len(plan.Changed) == 0:
 		return KindAppend
-	case len(plan.Tasks) == 0 && !restores:
+	case len(plan.Tasks) == 0 && !plan.Restores():
 		return KindDelete
 	}
 	return KindOverwrite
+}
+
+// Restores reports whether rows may have come back in files that both states hold, as what deleted them is gone. How many is
+// only known by reading. A plan of one snapshot alone does not look for such files.
+func (p *Plan) Restores() bool {
+	return slices.ContainsFunc(p.Changed, func(c Change) bool { return !c.onlyDeletes() })
 }
 
 // onlyDeletes is false when rows of the file may have come back. A new vector holds, by the spec, all positions that were

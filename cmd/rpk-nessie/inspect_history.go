@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 
 	"github.com/rpk-nessie/rpk-nessie/catalog"
@@ -20,6 +21,7 @@ func inspectSnapshots(ctx context.Context, i *inspection) (*sheet, error) {
 		"committed_at", "snapshot_id", "parent_id", "operation", "sequence", "schema_id", "added_rows", "deleted_rows",
 		"added_files", "deleted_files", "total_rows", "found_by", "manifest_list",
 	}}
+	totals := i.totals(ctx, line)
 	for n, node := range line.Nodes {
 		st := node.State
 		if st.Empty() {
@@ -32,9 +34,33 @@ func inspectSnapshots(ctx context.Context, i *inspection) (*sheet, error) {
 		summary := i.summary(ctx, st)
 		s.add(moment(st.TimestampMs), snapshotID(st.SnapshotID), snapshotID(parent), orNil(st.Operation, st.Operation != ""), st.Sequence, st.SchemaID,
 			summary("added-records"), summary("deleted-records"), summary("added-data-files"), summary("deleted-data-files"),
-			orNil(st.Records, st.Records >= 0), orNil(node.FoundBy, node.FoundBy != ""), orNil(st.ManifestList, st.ManifestList != ""))
+			totals(st), orNil(node.FoundBy, node.FoundBy != ""), orNil(st.ManifestList, st.ManifestList != ""))
 	}
 	return s, nil
+}
+
+// totals tells how many rows each snapshot of a line holds.
+func (i *inspection) totals(ctx context.Context, line lineage.Line) func(catalog.State) any {
+	found := newTotals(i.target)
+	var before *int64
+	for _, node := range slices.Backward(line.Nodes) {
+		if node.State.Empty() {
+			continue
+		}
+		var added, removed *int64
+		if t, err := i.look.History.Table(ctx, node.State.MetadataLocation); err == nil {
+			if number, told := summaryNumbers(t.Meta.SnapshotByID(node.State.SnapshotID)); told {
+				added, removed = number("added-records"), number("deleted-records")
+			}
+		}
+		before = found.of(ctx, node.State, before, added, removed)
+	}
+	return func(s catalog.State) any {
+		if total := found.of(ctx, s, nil, nil, nil); total != nil {
+			return *total
+		}
+		return nil
+	}
 }
 
 // summary gives the numbers of a snapshot's summary, nil for what nothing tells.

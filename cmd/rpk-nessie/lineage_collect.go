@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/apache/iceberg-go"
+	"github.com/apache/iceberg-go/table"
 
 	nessie "github.com/rpk-nessie/rpk-nessie"
 	"github.com/rpk-nessie/rpk-nessie/cache"
@@ -38,6 +39,7 @@ type collector struct {
 	// snapshots by id, parent by child where it is known.
 	snapshots map[int64]*snapshot
 	parent    map[int64]int64
+	totals    *totals
 	complete  bool // the reference's commits are all there
 }
 
@@ -48,7 +50,7 @@ func collectLineage(ctx context.Context, t *target, q lineageQuery) (*graph, err
 		return nil, err
 	}
 	c := &collector{
-		t: t, q: q, look: look, seen: map[string]*row{}, snapshots: map[int64]*snapshot{}, parent: map[int64]int64{},
+		t: t, q: q, look: look, seen: map[string]*row{}, snapshots: map[int64]*snapshot{}, parent: map[int64]int64{}, totals: newTotals(t),
 		graph: &graph{
 			Table: t.Config.Key.String(), Reference: refWords(q.ref), Commit: look.Head.Reference.Hash,
 			ContentID: look.Head.Content.ID, TableUUID: look.State.TableUUID,
@@ -335,6 +337,9 @@ func (c *collector) describe(ctx context.Context) error {
 			return err
 		}
 	}
+	for _, s := range c.snapshots {
+		c.total(ctx, s)
+	}
 	return nil
 }
 
@@ -377,9 +382,6 @@ func (c *collector) addAbandoned(ctx context.Context, r *row) error {
 
 // count fills in what a snapshot added and removed.
 func (c *collector) count(ctx context.Context, s *snapshot) error {
-	if s.state.Records >= 0 {
-		s.Counts.TotalRows = &s.state.Records
-	}
 	if c.q.manifests && !s.Gone {
 		return c.countManifests(ctx, s)
 	}
@@ -388,23 +390,51 @@ func (c *collector) count(ctx context.Context, s *snapshot) error {
 		return nil //nolint:nilerr // the file that told of the snapshot is gone: its counts stay unknown
 	}
 	snap := t.Meta.SnapshotByID(int64(s.ID))
-	if snap == nil || snap.Summary == nil {
+	if snap == nil {
 		return nil
 	}
-	number := func(name string) *int64 {
-		n, err := strconv.ParseInt(snap.Summary.Properties[name], 10, 64)
-		if err != nil {
-			n = 0 // writers leave out what is 0
+	number, told := summaryNumbers(snap)
+	if !told {
+		if err := c.countManifests(ctx, s); err != nil {
+			s.Counts = counts{}
 		}
-		return &n
+		return nil //nolint:nilerr // the counts stay unknown
 	}
 	s.Counts = counts{
 		By:        "summary",
 		AddedRows: number("added-records"), RemovedRows: number("deleted-records"),
 		AddedFiles: number("added-data-files"), RemovedFiles: number("deleted-data-files"),
-		AddedDeleteFiles: number("added-delete-files"), TotalRows: s.Counts.TotalRows,
+		AddedDeleteFiles: number("added-delete-files"),
 	}
 	return nil
+}
+
+// summaryNumbers gives what a snapshot's summary counts. Writers leave out what is 0; where one says none of the numbers it
+// did not count.
+func summaryNumbers(snap *table.Snapshot) (number func(name string) *int64, told bool) {
+	if snap == nil || snap.Summary == nil {
+		return nil, false
+	}
+	for _, name := range []string{"added-records", "deleted-records", "added-data-files", "deleted-data-files", "added-delete-files", "total-records"} {
+		told = told || snap.Summary.Properties[name] != ""
+	}
+	return func(name string) *int64 {
+		n, _ := strconv.ParseInt(snap.Summary.Properties[name], 10, 64)
+		return &n
+	}, told
+}
+
+// total fills in how many rows a snapshot holds, behind what it follows.
+func (c *collector) total(ctx context.Context, s *snapshot) *int64 {
+	if s.Counts.TotalRows != nil || s.state.Empty() {
+		return s.Counts.TotalRows
+	}
+	var before *int64
+	if parent := c.snapshots[c.parent[int64(s.ID)]]; parent != nil {
+		before = c.total(ctx, parent)
+	}
+	s.Counts.TotalRows = c.totals.of(ctx, s.state, before, s.Counts.AddedRows, s.Counts.RemovedRows)
+	return s.Counts.TotalRows
 }
 
 // countManifests counts the entries of the snapshot's own manifests.

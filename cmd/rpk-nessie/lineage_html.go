@@ -55,6 +55,7 @@ var keyOfPage = []keyEntry{
 
 func newPage(g *graph) page {
 	p := page{Graph: g, Style: pictureStyle, RailWidth: laneX(g.lanes-1) + laneMargin, End: g.End.words(), CountedBy: "the writers' summaries say"}
+	by := map[string]bool{}
 	used := map[string]bool{}
 	for _, r := range g.Rows {
 		used[r.state()] = true
@@ -65,10 +66,16 @@ func newPage(g *graph) page {
 		}
 		made.Message, _, _ = strings.Cut(r.Message, "\n")
 		made.Delta, made.Facts = r.delta(), r.facts()
-		if r.Snapshot != nil && r.Snapshot.Counts.By == "manifests" {
-			p.CountedBy = "counted in the manifests"
+		if r.Snapshot != nil {
+			by[r.Snapshot.Counts.By] = true
 		}
 		p.Rows = append(p.Rows, made)
+	}
+	if by["manifests"] {
+		p.CountedBy = "counted in the manifests"
+		if by["summary"] {
+			p.CountedBy = "the writers' summaries say, counted in the manifests where those say nothing"
+		}
 	}
 	for _, k := range keyOfPage {
 		if used[k.Class] {

@@ -102,7 +102,8 @@ type planStep struct {
 	From     snapshotID `json:"from_snapshot_id"`
 	FoundBy  string     `json:"found_by"`
 	Commit   string     `json:"commit"`
-	// Rows are those of the files that the step adds; nil where only reading tells, because deletes apply.
+	// Rows are those of the files that the step adds; nil where only reading tells, because deletes apply to them or no longer
+	// apply to others.
 	Rows      *int64 `json:"added_rows"`
 	Files     int    `json:"files"`
 	Bytes     size   `json:"bytes"`
@@ -154,7 +155,9 @@ func newPlanStep(s nessie.ForecastStep) planStep {
 		return step
 	}
 	step.Does, step.Files, step.Bytes = string(s.Plan.Kind), s.Plan.Files, size(s.Plan.Bytes)
-	if s.Plan.Records >= 0 {
+	// An overwrite that adds no file brings rows back.
+	back := s.Plan.Restores() || s.Plan.Kind == scan.KindOverwrite && s.Plan.Files == 0
+	if s.Plan.Records >= 0 && !back {
 		step.Rows = &s.Plan.Records
 	}
 	return step

@@ -90,6 +90,29 @@ func TestPlanAfterAReset(t *testing.T) {
 	}
 }
 
+// The branch goes back to before a delete: its rows come again, and no file does.
+func TestPlanDoesNotCountRowsThatComeBack(t *testing.T) {
+	e, err := corpus.Load("mor")
+	require.NoError(t, err)
+	ids := chain(t, "mor")
+	commit := ""
+	for _, c := range e.Commits {
+		if fmt.Sprint(c.SnapshotID) == ids[1] {
+			commit = c.Hash
+		}
+	}
+	shared := []string{"checkpoint_cache_key: shared", "changes: changelog"}
+	p := newCorpusPipeline(t, "mor", shared...)
+	require.Equal(t, 0, p.on("checkpoint set", "--yes", ids[2]).code)
+	p.path = p.write("mor", append(shared, "branch: main@"+commit, "on_lost_lineage: bridge")...)
+	got := p.on("plan")
+	assert.Equal(t, 0, got.code, got.all())
+	golden(t, "plan/rows_come_back.txt", got.stdout)
+	run := withKeys(t, "run", p.path)
+	require.Equal(t, 0, run.code, run.all())
+	assert.NotEmpty(t, objectsOf(run.stdout))
+}
+
 // TestARunDeliversWhatPlanSaid holds the forecast to the input itself.
 func TestARunDeliversWhatPlanSaid(t *testing.T) {
 	for _, table := range []string{"rest_only", "rest_multi", "rest_branch"} {

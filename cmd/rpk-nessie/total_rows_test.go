@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// rewriteSummaries makes the table's metadata files say what another writer would say of its snapshots, oldest first. Each
+// of the metadata's snapshots has an entry in order.
+func (s *stage) rewriteSummaries(summaries ...map[string]string) {
+	s.t.Helper()
+	files, err := filepath.Glob(filepath.Join(s.warehouse, "*", "*", "metadata", "*.metadata.json"))
+	require.NoError(s.t, err)
+	require.NotEmpty(s.t, files)
+	for _, path := range files {
+		body, err := os.ReadFile(path)
+		require.NoError(s.t, err)
+		decoder := json.NewDecoder(strings.NewReader(string(body)))
+		decoder.UseNumber()
+		var meta map[string]any
+		require.NoError(s.t, decoder.Decode(&meta))
+		snapshots, _ := meta["snapshots"].([]any)
+		for i, snapshot := range snapshots {
+			snapshot.(map[string]any)["summary"] = summaries[i]
+		}
+		body, err = json.Marshal(meta)
+		require.NoError(s.t, err)
+		require.NoError(s.t, os.WriteFile(path, body, 0o600))
+	}
+}
+
+// Some writers count nothing, and some begin at nothing with every snapshot.
+func TestRowsAreCountedWhereSummariesAreWrongOrSilent(t *testing.T) {
+	s := newStage(t, "orders")
+	ids := []string{s.add("orders", 1, 2), s.add("orders", 3), s.add("orders", 4, 5, 6), s.add("orders", 7)}
+	s.rewriteSummaries(
+		map[string]string{"operation": "append", "added-records": "2", "added-data-files": "1", "total-records": "2"},
+		map[string]string{"operation": "append", "added-records": "1", "added-data-files": "1", "total-records": "1"},
+		map[string]string{"operation": "append"},
+		map[string]string{"operation": "append", "added-records": "1", "added-data-files": "1", "total-records": "7"},
+	)
+	path := s.file("pipeline.yaml", s.pipeline(s.input("orders"), "{ drop: {} }"))
+
+	got := execute(t, "lineage", "--config", path, "--json")
+	require.Equal(t, 0, got.code, got.all())
+	var g struct {
+		Rows []struct {
+			Snapshot *struct {
+				ID     string `json:"snapshot_id"`
+				Counts struct {
+					By    string `json:"by"`
+					Added *int64 `json:"added_rows"`
+					Total *int64 `json:"total_rows"`
+				}
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(got.stdout), &g))
+	type count struct {
+		By           string
+		Added, Total int64
+	}
+	counted := map[string]count{}
+	for _, r := range g.Rows {
+		if r.Snapshot != nil {
+			require.NotNil(t, r.Snapshot.Counts.Added, got.stdout)
+			require.NotNil(t, r.Snapshot.Counts.Total, got.stdout)
+			counted[r.Snapshot.ID] = count{r.Snapshot.Counts.By, *r.Snapshot.Counts.Added, *r.Snapshot.Counts.Total}
+		}
+	}
+	assert.Equal(t, map[string]count{
+		ids[0]: {"summary", 2, 2}, ids[1]: {"summary", 1, 3}, ids[2]: {"manifests", 3, 6}, ids[3]: {"summary", 1, 7},
+	}, counted)
+
+	got = execute(t, "inspect", "snapshots", "--config", path, "--json")
+	require.Equal(t, 0, got.code, got.all())
+	var rows []struct {
+		ID    string `json:"snapshot_id"`
+		Total *int64 `json:"total_rows"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(got.stdout), &rows), got.stdout)
+	totals := map[string]int64{}
+	for _, r := range rows {
+		require.NotNil(t, r.Total, got.stdout)
+		totals[r.ID] = *r.Total
+	}
+	assert.Equal(t, map[string]int64{ids[0]: 2, ids[1]: 3, ids[2]: 6, ids[3]: 7}, totals)
+}

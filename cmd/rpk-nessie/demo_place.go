@@ -120,11 +120,18 @@ func (p demoPlace) open(ctx context.Context, say *narrator, keep bool) (*venue, 
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearTimeout)
 		defer cancel()
-		err := errors.Join(s.removeBranch(ctx, say), s.removeFiles(ctx, say))
-		if err != nil {
-			say.line("Left behind: branch %s, %s", s.branch, s.warehouse) // told even where an interrupt is what ends the demo
+		noBranch, noFiles := s.removeBranch(ctx, say), s.removeFiles(ctx, say)
+		var left []string
+		if noBranch != nil {
+			left = append(left, "branch "+s.branch)
 		}
-		return err
+		if noFiles != nil {
+			left = append(left, s.warehouse)
+		}
+		if len(left) > 0 {
+			say.line("Left behind: %s", strings.Join(left, ", ")) // told even where an interrupt is what ends the demo
+		}
+		return errors.Join(noBranch, noFiles)
 	}
 	return s, nil
 }

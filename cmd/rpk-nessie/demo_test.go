@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +18,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/rpk-nessie/rpk-nessie/catalog/nessietest"
 )
 
 func TestDemoShowsEveryRowOnceAndCleansUp(t *testing.T) {
@@ -81,6 +84,25 @@ func TestDemoInterruptedCleansUp(t *testing.T) {
 	got := interruptDemo(t, cmd)
 	assert.Contains(t, got.stderr, "interrupted")
 	assert.Empty(t, leftIn(t, cmd.Dir))
+}
+
+// What could be removed is not told as left behind.
+func TestDemoNamesWhatItCouldNotRemove(t *testing.T) {
+	server, err := nessietest.Start(nessietest.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, server.Close()) })
+	server.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodDelete {
+			w.WriteHeader(http.StatusForbidden)
+		}
+		return r.Method == http.MethodDelete
+	})
+	warehouse := "file://" + filepath.Join(t.TempDir(), "w")
+	got := execute(t, "demo", "--nessie", server.URL, "--warehouse", warehouse)
+	assert.Equal(t, 1, got.code, got.all())
+	assert.Contains(t, got.stdout, "Removed "+warehouse+"/rpk-nessie-demo-")
+	assert.NotContains(t, got.stdout, "Removed branch")
+	assert.Regexp(t, `(?m)Left behind: branch rpk-nessie-demo-\w+$`, got.stdout)
 }
 
 func TestDifferenceNamesWhatIsWrong(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/dustin/go-humanize"
 	"github.com/redpanda-data/benthos/v4/public/bloblang"
@@ -34,6 +35,7 @@ var valueChecks = map[string]valueCheck{
 	niFieldStartSnapshot:  optional(snapshotID),
 	niFieldEndSnapshot:    optional(snapshotID),
 	niFieldStartFrom:      startFrom,
+	niFieldCacheKey:       printable,
 	niFieldLimit:          atLeast(1),
 	niFieldBatchRows:      atLeast(1),
 	niFieldParallelism:    atLeast(0),
@@ -156,6 +158,14 @@ func optional(c valueCheck) valueCheck {
 func notEmpty(field string, value any) error {
 	if value == "" {
 		return fmt.Errorf("field %s must not be empty", field)
+	}
+	return nil
+}
+
+// printable refuses what no cache need take for a key, and no log shows.
+func printable(field string, value any) error {
+	if at := strings.IndexFunc(value.(string), unicode.IsControl); at >= 0 {
+		return fmt.Errorf("field %s must not hold control characters, got %q", field, value)
 	}
 	return nil
 }

@@ -170,6 +170,7 @@ func checkpointFields() []*service.ConfigField {
 			Description("Label of the cache resource that holds the checkpoint. Required with checkpoints. Use a cache that survives a crash, such as `nessie_durable_file`.").
 			Default(""),
 		service.NewStringField(niFieldCacheKey).
+			LintRule(valueRule(niFieldCacheKey)).
 			Description("Key of the checkpoint in the cache. Unset, it is derived from server, branch, namespace and table. Two inputs must not share a key.").
 			Default("").Advanced(),
 		service.NewIntField(niFieldLimit).
@@ -187,12 +188,12 @@ func changeFields() []*service.ConfigField {
 	return []*service.ConfigField{
 		service.NewStringAnnotatedEnumField(niFieldChanges, map[string]string{
 			changesAppend:    "Rows that were added. Snapshots that remove rows fall under `on_overwrite` and `on_delete`.",
-			changesChangelog: "Every change of a row: `insert`, `delete`, and with identifier fields `update_before` and `update_after`. Replaying the messages gives the table at every step.",
+			changesChangelog: "Every change of a row: `insert`, `delete`, and with identifier fields `update_before` and `update_after`. Replaying the messages gives the table at every step. A column that is renamed or dropped changes no row, so nothing is sent: what a receiver has keeps the old name, or the old values, until the row changes.",
 		}).
 			Description("What is delivered of a snapshot. Needs `incremental_by_snapshot`.").
 			Default(changesAppend),
 		service.NewStringListField(niFieldIdentifiers).
-			Description("Columns that identify a row, by name, instead of the schema's identifier fields. Only with `changes: changelog`, and with `format: json`.").
+			Description("Columns that identify a row, by name, instead of the schema's identifier fields. No two rows that are in the table at once may agree in all of them: a receiver that writes by key would keep one of the rows. Only with `changes: changelog`, and with `format: json`.").
 			Default([]any{}).Example([]any{"id"}).Advanced(),
 		service.NewStringAnnotatedEnumField(niFieldDeletePayload, map[string]string{
 			string(scan.PayloadRow): "The whole row.",

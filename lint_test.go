@@ -34,7 +34,7 @@ var fieldValues = map[string][]string{
 	"end_snapshot_id":          {`"5"`, "5", `"-1"`, "abc", "99999999999999999999"},
 	"start_from":               {"table_scan", "earliest", "latest", "2026-01-31", "2026-02-29", "2026-13-01", "2026-01-31T00:00:00Z", "'2026-01-31 10:20'", "2026-01-31T25:00:00Z", "the_moon", "2026", "2026-01-31T00:00:00.5+02:00"},
 	"snapshot_checkpoints":     {"true", "false"},
-	"checkpoint_cache_key":     {"a", "'a/b'"},
+	"checkpoint_cache_key":     {"a", "'a/b'", `"a\0b"`, `"a\tb"`, `"a\x7f"`, "'größe 1'"},
 	"checkpoint_limit":         {"1", "0", "-5", "65536", "1.5"},
 	"checkpoint_write_timeout": {"1s", "0s", "1us", "soon"},
 	"changes":                  {"append", "changelog", "everything"},

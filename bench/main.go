@@ -6,6 +6,7 @@
 //	bench run CACHE [flags]             all measurements in turn, each a process of its own; -h tells the flags
 //	bench one MEASUREMENT CACHE TABLE   one measurement; prints RESULT {json} to stderr
 //	bench one SCENE CACHE BINARY        the same for what makes its own tables; BINARY is rpk-nessie
+//	bench keep-shop                     the servers that the scene small-files reads from, until stdin ends
 //
 // CACHE is the folder that bench/prepare filled. See docs/performance.md for what is measured and the results.
 package main
@@ -26,6 +27,8 @@ func main() {
 		err = drive(ctx, os.Args[2], os.Args[3:])
 	case len(os.Args) == 5 && os.Args[1] == "one":
 		err = measureOne(ctx, os.Args[2], os.Args[3], os.Args[4])
+	case len(os.Args) == 2 && os.Args[1] == "keep-shop":
+		err = keepShop(ctx, os.Stdin, os.Stdout)
 	default:
 		err = fmt.Errorf("usage: %s run CACHE [flags] | one MEASUREMENT CACHE TABLE", os.Args[0])
 	}

@@ -5,10 +5,15 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
+	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -37,8 +42,15 @@ type distantShop struct {
 	asked  atomic.Int64
 }
 
+// askedPath answers how many requests there were, without being one.
+const askedPath = "/requests-so-far"
+
 // ServeHTTP answers GET and HEAD of objects after a round trip.
 func (s *distantShop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == askedPath {
+		_, _ = fmt.Fprint(w, s.asked.Load())
+		return
+	}
 	s.asked.Add(1)
 	time.Sleep(roundTrip)
 	key := strings.TrimPrefix(r.URL.Path, "/"+corpus.Bucket+"/")
@@ -49,6 +61,27 @@ func (s *distantShop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")
 	http.ServeContent(w, r, "", time.Unix(1_700_000_000, 0), bytes.NewReader(body))
+}
+
+// shopAddress is where the servers of a distantShop are.
+type shopAddress struct {
+	Nessie string `json:"nessie"`
+	Store  string `json:"store"`
+}
+
+// keepShop opens a distantShop, tells its address in a line of JSON, and keeps it open until in ends.
+func keepShop(ctx context.Context, in io.Reader, out io.Writer) error {
+	shop, err := openDistantShop(ctx)
+	if err != nil {
+		return err
+	}
+	defer shop.close()
+	debug.FreeOSMemory() // writing the tables took more than keeping them does
+	if err := json.NewEncoder(out).Encode(shopAddress{Nessie: shop.nessie.URL, Store: shop.front.URL}); err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, in)
+	return err
 }
 
 func openDistantShop(ctx context.Context) (shop *distantShop, err error) {
@@ -118,8 +151,50 @@ func (s *distantShop) close() {
 	}
 }
 
+// startShop keeps a distantShop in a process of its own, as a real store is, so that neither its garbage nor its memory are
+// the reader's.
+func startShop(ctx context.Context) (at shopAddress, stop func() error, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return at, nil, err
+	}
+	cmd := exec.CommandContext(ctx, self, "keep-shop")
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return at, nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return at, nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return at, nil, err
+	}
+	stop = func() error { return errors.Join(in.Close(), cmd.Wait()) }
+	if err := json.NewDecoder(out).Decode(&at); err != nil {
+		return at, nil, errors.Join(fmt.Errorf("starting the store: %w", err), stop())
+	}
+	return at, stop, nil
+}
+
+// asked is how many requests the store has got.
+func (at shopAddress) asked(ctx context.Context) (n int64, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.Store+askedPath, nil)
+	if err != nil {
+		return 0, err
+	}
+	answer, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer answer.Body.Close() //nolint:errcheck // only read
+	_, err = fmt.Fscan(answer.Body, &n)
+	return n, err
+}
+
 // read runs the whole pipeline over one of the tables.
-func (s *distantShop) read(ctx context.Context, table string) (took time.Duration, requests int64, err error) {
+func (at shopAddress) read(ctx context.Context, table string) (took time.Duration, requests int64, err error) {
 	config := fmt.Sprintf(`
 input:
   nessie:
@@ -129,24 +204,32 @@ input:
     poll_interval: 0s
     storage:
       aws_s3: {endpoint: %q, region: us-east-1, force_path_style_urls: true, credentials: {id: id, secret: secret}}
-`, s.nessie.URL, table, s.front.URL)
-	before, start := s.asked.Load(), time.Now()
-	err = stream(ctx, config+dropOutput(""), service.GlobalEnvironment())
-	return time.Since(start), s.asked.Load() - before, err
+`, at.Nessie, table, at.Store)
+	before, err := at.asked(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	start := time.Now()
+	if err := stream(ctx, config+dropOutput(""), service.GlobalEnvironment()); err != nil {
+		return 0, 0, err
+	}
+	took = time.Since(start)
+	after, err := at.asked(ctx)
+	return took, after - before, err
 }
 
-// smallFiles times both tables in turn. The servers run in this process and take part of its CPU, from both alike.
-func smallFiles(ctx context.Context, _ settings) (measured, error) {
-	shop, err := openDistantShop(ctx)
+// smallFiles times both tables in turn. The store is another process of the same machine and takes part of its CPU.
+func smallFiles(ctx context.Context, _ settings) (m measured, err error) {
+	at, stop, err := startShop(ctx)
 	if err != nil {
 		return measured{}, err
 	}
-	defer shop.close()
-	large, largeAsked, err := shop.read(ctx, "large")
+	defer func() { err = errors.Join(err, stop()) }()
+	large, largeAsked, err := at.read(ctx, "large")
 	if err != nil {
 		return measured{}, err
 	}
-	small, smallAsked, err := shop.read(ctx, "small")
+	small, smallAsked, err := at.read(ctx, "small")
 	if err != nil {
 		return measured{}, err
 	}

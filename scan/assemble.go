@@ -159,5 +159,6 @@ func (a *assembler) drop() {
 	for _, p := range a.pieces {
 		p.drop()
 	}
+	clear(a.pieces)
 	a.pieces, a.rows, a.held, a.weight = a.pieces[:0], 0, 0, 0
 }

@@ -3,11 +3,8 @@
 package scan
 
 import (
-	"context"
-	"errors"
 	"fmt"
 
-	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/file"
 	"github.com/apache/arrow-go/v18/parquet/schema"
 )
@@ -31,29 +28,14 @@ const windowRows = 4096
 // readsDirectly reports whether a task is one that direct may know how to read.
 func (t Task) readsDirectly() bool { return len(t.Deletes.Equality) == 0 && t.part == (part{}) }
 
-// readDirect writes a task's live rows without the first skip of them. On errIndirect the live rows before done are
-// written or to be skipped, and the rest is not.
-func (w *worker) readDirect(ctx context.Context, t Task, skip int64, pack *rowPacker) (done int64, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	files := watch(ctx, w.plan.source.FS)
-	done, err = w.readPages(files, t, skip, pack)
-	var stop *finalError
-	switch {
-	case err == nil:
-		return done, nil
-	case errors.As(err, &stop):
-		return done, stop.err
-	case ctx.Err() != nil || files.failed():
-		return done, files.explain(err, w.plan.after.SnapshotID, t.kindOf)
-	}
-	if !errors.Is(err, errIndirect) {
-		if broken := brokenPages(files, t); broken != nil {
-			return done, broken
-		}
-	}
-	// The general decoder reads it, or says what is wrong with it.
-	return done, errIndirect
+// readDirect writes a stretch's live rows without the first skip of them. On errIndirect the first done of them are
+// written or were to be skipped, and the rest is not.
+func (w *worker) readDirect(s *stretch, pack *rowPacker) (done int64, err error) {
+	err = s.file.guard(func() error {
+		done, err = w.readGroups(s, pack)
+		return err
+	})
+	return done, err
 }
 
 // brokenPages finds the page headers of a file that make arrow-go panic. They must not get to the general decoder, which
@@ -97,54 +79,35 @@ type finalError struct{ err error }
 
 func (e *finalError) Error() string { return e.err.Error() }
 
-func (w *worker) readPages(files *watchedIO, t Task, skip int64, pack *rowPacker) (done int64, err error) {
-	defer func() {
-		// arrow-go panics on some page headers that no writer writes. The general decoder would panic too, in a goroutine of
-		// its own, where nothing catches it.
-		if cause := recover(); cause != nil {
-			err = &finalError{t.panicked(cause)}
-		}
-	}()
-	opened, err := files.Open(t.File.path)
-	if err != nil {
-		return 0, err
-	}
-	source := &blockFile{File: opened, size: w.blockSize(), buffer: &w.buffers}
-	defer source.Close() //nolint:errcheck // it is only read
+// readGroups is readDirect without a judgement of its errors.
+func (w *worker) readGroups(s *stretch, pack *rowPacker) (done int64, err error) {
+	source := &blockFile{File: s.file.opened, size: w.blockSize(), buffer: &w.buffers}
 	defer source.release()
-	props := parquet.NewReaderProperties(&w.buffers)
-	props.BufferedStreamEnabled = true
-	reader, err := file.NewParquetReader(source, file.WithReadProps(props))
+	reader, err := s.file.reader(source, &w.buffers)
 	if err != nil {
 		return 0, err
 	}
-	if reader.NumRows() != t.File.Data.Count() {
-		return 0, errIndirect
-	}
-	d, err := w.layOut(t, reader.MetaData().Schema)
+	d, err := w.layOut(s.file.task, reader.MetaData().Schema)
 	if err != nil {
 		return 0, err
 	}
-	if d.gone, err = w.deletedRows(files, t); err != nil {
-		return 0, err
-	}
-	for g := range reader.NumRowGroups() {
-		rows := reader.RowGroup(g).NumRows()
-		if live := rows - d.gone.among(rows); skip >= live {
-			skip -= live
+	d.gone = deletedRows{positions: s.file.gone, at: uint64(s.first)}
+	for g := s.from; g < s.to; g++ {
+		group := reader.RowGroup(g)
+		skip := max(s.skip-done, 0)
+		if live := group.NumRows() - d.gone.among(group.NumRows()); skip >= live {
 			done += live
-			d.gone.pass(rows)
+			d.gone.pass(group.NumRows())
 			continue
 		}
-		if err := source.useGroup(reader.RowGroup(g), d.leaves); err != nil {
+		if err := source.useGroup(group, d.leaves); err != nil {
 			return done, err
 		}
-		n, err := d.readRowGroup(reader.RowGroup(g), skip, pack)
+		n, err := d.readRowGroup(group, skip, pack)
 		done += n
 		if err != nil {
 			return done, err
 		}
-		skip = 0
 	}
 	return done, nil
 }
@@ -155,7 +118,7 @@ func (w *worker) layOut(t Task, in *schema.Schema) (*direct, error) {
 	if err != nil {
 		return nil, err
 	}
-	if d := w.last; d != nil && d.complete && d.in.Equals(in) {
+	if d := w.last; d != nil && d.complete && (d.in == in || d.in.Root().Equals(in.Root())) {
 		d.path = t.File.path
 		return d, nil
 	}

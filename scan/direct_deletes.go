@@ -16,13 +16,12 @@ type deletedRows struct {
 	row    uint32
 }
 
-// deletedRows reads the position deletes or the vector of a task.
-func (w *worker) deletedRows(files *watchedIO, t Task) (deletedRows, error) {
-	if t.Deletes.None() {
-		return deletedRows{}, nil
+// deletedPositions reads the position deletes or the vector of a file; nil: it has none.
+func (w *worker) deletedPositions(f *directFile) (*roaring64.Bitmap, error) {
+	if f.task.Deletes.None() {
+		return nil, nil
 	}
-	positions, err := w.positions.of(files.ctx, t.File, t.Deletes, w.plan.after.SnapshotID)
-	return deletedRows{positions: positions}, err
+	return w.positions.of(f.files.ctx, f.task.File, f.task.Deletes, w.plan.after.SnapshotID)
 }
 
 // among counts the deleted ones among the next n rows.

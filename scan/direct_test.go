@@ -48,8 +48,7 @@ func generalRows(t require.TestingT, tb testing.TB, plan *Plan, task Task) ([]st
 }
 
 // directRows reads a task without iceberg-go, all but the first skip rows.
-func directRows(tb testing.TB, plan *Plan, task Task, skip int64, opts ReadOptions) ([]string, int64, error) {
-	var rows []string
+func directRows(tb testing.TB, plan *Plan, task Task, skip int64, opts ReadOptions) (rows []string, done int64, err error) {
 	opts = opts.withDefaults()
 	w := &worker{plan: plan, opts: opts, positions: plan.positions()}
 	pack := &rowPacker{limits: opts, closing: "}", put: func(p piece) error {
@@ -58,7 +57,14 @@ func directRows(tb testing.TB, plan *Plan, task Task, skip int64, opts ReadOptio
 		}
 		return nil
 	}}
-	done, err := w.readDirect(tb.Context(), task, skip, pack)
+	stretches, err := w.openDirect(tb.Context(), task, skip)
+	for _, s := range stretches {
+		if err == nil {
+			done, err = w.readDirect(s, pack)
+			done += s.before
+		}
+		s.file.leave()
+	}
 	if err == nil {
 		err = pack.flush()
 	}
@@ -300,7 +306,10 @@ func TestDirectRowsAreThoseOfTheGeneralDecoder(t *testing.T) {
 		want, err := generalRows(rt, t, plan, task)
 		require.NoError(rt, err)
 		skip := rapid.IntRange(0, len(want)).Draw(rt, "skip")
-		opts := ReadOptions{BatchRows: rapid.SampledFrom([]int{1, 7, 4096}).Draw(rt, "batch rows"), BatchBytes: int64(rapid.SampledFrom([]int{10, 1 << 20}).Draw(rt, "batch bytes"))}
+		opts := ReadOptions{
+			BatchRows: rapid.SampledFrom([]int{1, 7, 4096}).Draw(rt, "batch rows"), BatchBytes: int64(rapid.SampledFrom([]int{10, 1 << 20}).Draw(rt, "batch bytes")),
+			stretch: rapid.SampledFrom([]int64{1, 1000, 1 << 20}).Draw(rt, "stretch"),
+		}
 		got, done, err := directRows(t, plan, task, int64(skip), opts)
 		require.NoError(rt, err)
 		require.EqualValues(rt, len(want), done)
@@ -346,7 +355,7 @@ func TestDirectReadingSurvivesBrokenFiles(t *testing.T) {
 			raw[rapid.IntRange(0, len(raw)-1).Draw(rt, "where")] ^= byte(rapid.IntRange(1, 255).Draw(rt, "bits"))
 		}
 		require.NoError(rt, os.WriteFile(f.path("a.parquet"), raw, 0o600))
-		_, _, err = directRows(t, plan, task, 0, ReadOptions{})
+		_, _, err = directRows(t, plan, task, 0, ReadOptions{stretch: rapid.SampledFrom([]int64{1, 1 << 20}).Draw(rt, "stretch")})
 		var corrupt *CorruptFileError
 		if err != nil && !errors.As(err, &corrupt) {
 			require.ErrorIs(rt, err, errIndirect)

@@ -4,28 +4,34 @@ package scan
 
 import (
 	"context"
+	"slices"
 	"sync"
-	"sync/atomic"
 )
 
-// flow carries pieces from the workers, which take tasks in order and decode and encode them, to the one consumer, which
-// wants them in order. It bounds the bytes between: a worker waits before it begins a file and before it hands a piece
-// over, unless the consumer waits for that very file and has nothing of it; so the file in front never stands still, and
-// no wait can be a deadlock.
+// flow carries pieces from the workers, which take lanes in order and decode and encode their rows, to the one consumer,
+// which wants them in order. It bounds the bytes between: a worker waits before it begins a lane and before it hands a
+// piece over, unless the consumer waits for that very lane and has nothing of it; so the lane in front never stands still,
+// and no wait can be a deadlock: whoever ends the lane in front takes the next one, if nobody has.
 type flow struct {
 	ctx   context.Context
 	limit int64
 
-	mu      sync.Mutex
-	moved   sync.Cond
-	used    int64
-	head    int // the task that the consumer is at
-	end     int // one past the last task
-	waiting map[int]*lane
+	mu    sync.Mutex
+	moved sync.Cond
+	used  int64
+	lanes []*lane // begun or cut off, and not passed by the consumer; in order
+	task  int     // the first without a lane
+	skip  int64   // rows of that task, which are not wanted
+	end   int     // one past the last task
 }
 
-// lane is what waits of one task.
+// lane is what one worker reads at a time, a task or a stretch of one, and what of it waits for the consumer.
 type lane struct {
+	task    int
+	stretch *stretch // nil: the task is not cut
+	skip    int64    // rows of the task that are not wanted, where it is not cut
+	taken   bool     // by a worker
+
 	pieces []piece
 	done   bool
 	err    error
@@ -33,7 +39,7 @@ type lane struct {
 
 // newFlow is a flow of the tasks first ≤ i < end. Its waits end when ctx does, until unhook is called.
 func newFlow(ctx context.Context, limit int64, first, end int) (f *flow, unhook func() bool) {
-	f = &flow{ctx: ctx, limit: limit, head: first, end: end, waiting: map[int]*lane{}}
+	f = &flow{ctx: ctx, limit: limit, task: first, end: end}
 	f.moved.L = &f.mu
 	return f, context.AfterFunc(ctx, func() {
 		f.mu.Lock()
@@ -53,28 +59,19 @@ func (p *Plan) start(ctx context.Context, opts ReadOptions, first int, skip int6
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	f, unhook := newFlow(ctx, opts.held(), first, len(p.Tasks))
+	f.skip = skip
 	fetching := fetchAhead(ctx, p.source.FS, p.Tasks, first)
 	positions := p.positions()
-	var next atomic.Int64
-	next.Store(int64(first))
 	var workers sync.WaitGroup
-	for range min(opts.Parallelism, len(p.Tasks)-first) {
+	for range p.workers(opts, first) {
 		w := &worker{plan: p, opts: opts, flow: f, ahead: fetching, positions: positions}
 		w.buffers.most = int(opts.held() / int64(4*opts.Parallelism))
 		if encoder != nil {
 			w.encoder = encoder.Clone()
 		}
 		workers.Go(func() {
-			for ctx.Err() == nil {
-				i := int(next.Add(1)) - 1
-				if i >= len(p.Tasks) {
-					return
-				}
-				from := int64(0)
-				if i == first {
-					from = skip
-				}
-				f.finish(i, w.run(ctx, i, from))
+			for l := f.take(); l != nil; l = f.take() {
+				f.finish(l, w.run(ctx, l))
 			}
 		})
 	}
@@ -87,11 +84,82 @@ func (p *Plan) start(ctx context.Context, opts ReadOptions, first int, skip int6
 	}, nil
 }
 
-// admit waits until n more bytes fit, or the consumer waits for task i. It returns the context's cause when that ends.
-func (f *flow) admit(i int, n int64) error {
+// workers is how many there is work for: a task is cut into no more stretches than its bytes allow.
+func (p *Plan) workers(opts ReadOptions, first int) int {
+	n := 0
+	for _, t := range p.Tasks[first:] {
+		if n += 1 + int(max(t.File.Data.FileSizeBytes(), 0)/opts.stretch); n >= opts.Parallelism {
+			return opts.Parallelism
+		}
+	}
+	return n
+}
+
+// take is the next lane to read. It waits while lanes may come of a task that another worker has begun; nil: there are no
+// more, or ctx has ended.
+func (f *flow) take() *lane {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for f.used+n > f.limit && (i != f.head || len(f.lane(i).pieces) > 0) {
+	for f.ctx.Err() == nil {
+		mayBeCut := false
+		for _, l := range f.lanes {
+			if !l.taken {
+				l.taken = true
+				return l
+			}
+			mayBeCut = mayBeCut || (l.stretch == nil && !l.done)
+		}
+		if f.task < f.end {
+			l := &lane{task: f.task, skip: f.skip, taken: true}
+			f.task, f.skip = f.task+1, 0
+			f.lanes = append(f.lanes, l)
+			return l
+		}
+		if !mayBeCut {
+			return nil
+		}
+		f.moved.Wait()
+	}
+	return nil
+}
+
+// cut makes the first stretch of its task what a lane stands for, and lanes behind it of the others.
+func (f *flow) cut(l *lane, all []*stretch) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var others []*lane
+	for _, s := range all[1:] {
+		others = append(others, &lane{task: l.task, stretch: s})
+	}
+	l.stretch = all[0]
+	f.lanes = slices.Insert(f.lanes, slices.Index(f.lanes, l)+1, others...)
+	f.moved.Broadcast()
+}
+
+// join makes one lane of those of a file that nobody has taken.
+func (f *flow) join(file *directFile) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var first *lane
+	f.lanes = slices.DeleteFunc(f.lanes, func(l *lane) bool {
+		if l.taken || l.stretch.file != file {
+			return false
+		}
+		if first == nil {
+			first = l
+			return false
+		}
+		first.stretch.append(l.stretch)
+		file.leave()
+		return true
+	})
+}
+
+// admit waits until n more bytes fit, or the consumer waits for the lane. It returns the context's cause when that ends.
+func (f *flow) admit(l *lane, n int64) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for f.used+n > f.limit && (l != f.lanes[0] || len(l.pieces) > 0) {
 		if f.ctx.Err() != nil {
 			return context.Cause(f.ctx)
 		}
@@ -109,25 +177,23 @@ func (f *flow) release(n int64) {
 	f.moved.Broadcast()
 }
 
-// put hands a piece of task i over. The flow owns it from then on, also on an error.
-func (f *flow) put(i int, p piece) error {
-	if err := f.admit(i, p.weight()); err != nil {
+// put hands a piece of a lane over. The flow owns it from then on, also on an error.
+func (f *flow) put(l *lane, p piece) error {
+	if err := f.admit(l, p.weight()); err != nil {
 		p.drop()
 		return err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	l := f.lane(i)
 	l.pieces = append(l.pieces, p)
 	f.moved.Broadcast()
 	return nil
 }
 
-// finish says that task i has no more pieces, or why.
-func (f *flow) finish(i int, err error) {
+// finish says that a lane has no more pieces, or why.
+func (f *flow) finish(l *lane, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	l := f.lane(i)
 	l.done, l.err = true, err
 	f.moved.Broadcast()
 }
@@ -136,18 +202,23 @@ func (f *flow) finish(i int, err error) {
 func (f *flow) next() (p piece, ok bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for f.head < f.end {
-		l := f.lane(f.head)
+	for {
+		l := &lane{} // as if one were on its way
+		if len(f.lanes) > 0 {
+			l = f.lanes[0]
+		} else if f.task == f.end {
+			return piece{}, false, nil
+		}
 		switch {
 		case len(l.pieces) > 0:
-			p, l.pieces = l.pieces[0], l.pieces[1:]
+			p, l.pieces[0] = l.pieces[0], piece{} // what was taken must not stay reachable
+			l.pieces = l.pieces[1:]
 			f.moved.Broadcast()
 			return p, true, nil
 		case l.err != nil:
 			return piece{}, false, l.err
 		case l.done:
-			delete(f.waiting, f.head)
-			f.head++
+			f.lanes = slices.Delete(f.lanes, 0, 1)
 			f.moved.Broadcast()
 		case f.ctx.Err() != nil:
 			return piece{}, false, context.Cause(f.ctx)
@@ -155,25 +226,19 @@ func (f *flow) next() (p piece, ok bool, err error) {
 			f.moved.Wait()
 		}
 	}
-	return piece{}, false, nil
 }
 
-func (f *flow) lane(i int) *lane {
-	l := f.waiting[i]
-	if l == nil {
-		l = &lane{}
-		f.waiting[i] = l
-	}
-	return l
-}
-
+// drop gives up what nobody takes any more, when the workers have ended.
 func (f *flow) drop() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, l := range f.waiting {
+	for _, l := range f.lanes {
 		for _, p := range l.pieces {
 			p.drop()
 		}
+		if !l.taken {
+			l.stretch.file.leave()
+		}
 	}
-	clear(f.waiting)
+	f.lanes = nil
 }

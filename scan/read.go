@@ -38,7 +38,7 @@ type ReadOptions struct {
 	// larger goes alone. Neither changes which rows come or their order.
 	BatchRows  int
 	BatchBytes int64
-	// Parallelism is how many files are decoded and encoded at once (GOMAXPROCS).
+	// Parallelism is how many files, or stretches of large files, are decoded and encoded at once (GOMAXPROCS).
 	Parallelism int
 	// Memory bounds, in bytes, what reading takes of the process's memory (256 MiB). A sixth of it goes to what is decoded
 	// or encoded and not yet taken by the consumer: measured, the rows that the consumer still has and the garbage that Go's
@@ -47,6 +47,8 @@ type ReadOptions struct {
 	Memory int64
 	// SpillDir is where ChangePlan.Read makes a folder for what does not fit into Memory (the system's temporary folder).
 	SpillDir string
+
+	stretch int64 // stored bytes that a worker reads of a file before another may go on; tests make it small
 }
 
 // held is how many bytes may wait for the consumer or be in the works.
@@ -58,6 +60,7 @@ func (o ReadOptions) withDefaults() ReadOptions {
 	o.BatchBytes = cmp.Or(max(o.BatchBytes, 0), 8<<20)
 	o.Parallelism = cmp.Or(max(o.Parallelism, 0), runtime.GOMAXPROCS(0))
 	o.Memory = cmp.Or(max(o.Memory, 0), 256<<20)
+	o.stretch = cmp.Or(o.stretch, 4<<20)
 	return o
 }
 

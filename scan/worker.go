@@ -5,6 +5,8 @@ package scan
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 
 	"github.com/apache/arrow-go/v18/arrow"
 )
@@ -15,7 +17,7 @@ const defaultDecodeRows = 32 << 10
 // decodedBatches is how many decoded batches of one file the decoder may hold at once, the one in use included.
 const decodedBatches = 4
 
-// worker decodes one task after another and cuts its rows into encoded pieces.
+// worker decodes one lane after another and cuts its rows into encoded pieces.
 type worker struct {
 	plan    *Plan
 	opts    ReadOptions
@@ -29,75 +31,136 @@ type worker struct {
 	last    *direct // the layout of the last file
 }
 
-// run reads task i without its first skip rows.
-func (w *worker) run(ctx context.Context, i int, skip int64) error {
-	task := w.plan.Tasks[i]
+// run reads a lane.
+func (w *worker) run(ctx context.Context, l *lane) error {
+	task := w.plan.Tasks[l.task]
 	plan := *w.plan
-	plan.source.FS = w.ahead.fileIO(i)
+	plan.source.FS = w.ahead.fileIO(l.task)
 	w.plan = &plan
-	rows, weight := w.size(task)
-	pack := w.packer(func(p piece) error { return w.flow.put(i, p) })
+	pack := w.packer(func(p piece) error { return w.flow.put(l, p) })
 	defer pack.drop()
+	wanted := rowSpan{skip: l.skip, rows: -1}
 	if rows, ok := pack.(*rowPacker); ok && w.plan.filter == nil && task.readsDirectly() {
-		done, err := w.admitted(i, w.directWeight(task), func() (int64, error) { return w.readDirect(ctx, task, skip, rows) })
+		left, err := w.runDirect(ctx, l, task, rows)
 		switch {
 		case err == nil:
 			return pack.flush()
 		case !errors.Is(err, errIndirect):
 			return err
 		}
-		skip = max(skip, done)
+		wanted = left
 	}
-	if err := w.flow.admit(i, weight); err != nil {
+	return w.runGeneral(ctx, l, task, wanted, pack)
+}
+
+// rowSpan is what is wanted of a task's live rows.
+type rowSpan struct {
+	skip int64 // rows before it
+	rows int64 // -1: all that come
+}
+
+// runDirect reads a lane directly, after cutting its task where that is not done yet. On errIndirect it says what the
+// general decoder has to read.
+func (w *worker) runDirect(ctx context.Context, l *lane, t Task, pack *rowPacker) (left rowSpan, err error) {
+	if l.stretch != nil {
+		defer l.stretch.file.leave()
+		if err := w.flow.admit(l, l.stretch.weight); err != nil {
+			return rowSpan{}, err
+		}
+		defer w.flow.release(l.stretch.weight)
+		return w.runStretch(l.stretch, pack)
+	}
+	weight := w.directWeight(t)
+	if err := w.flow.admit(l, weight); err != nil {
+		return rowSpan{}, err
+	}
+	defer w.flow.release(weight)
+	all, err := w.openDirect(ctx, t, l.skip)
+	if err != nil {
+		return rowSpan{skip: l.skip, rows: -1}, err
+	}
+	w.flow.cut(l, all)
+	defer l.stretch.file.leave()
+	return w.runStretch(l.stretch, pack)
+}
+
+// runStretch is runDirect of a stretch, when there is room for it.
+func (w *worker) runStretch(s *stretch, pack *rowPacker) (left rowSpan, err error) {
+	done, err := w.readDirect(s, pack)
+	done = max(done, s.skip)
+	if errors.Is(err, errIndirect) {
+		w.flow.join(s.file) // the others fare no better, and each reads the file from its beginning
+	}
+	return rowSpan{skip: s.before + done, rows: s.live - done}, err
+}
+
+// runGeneral hands over what iceberg-go decodes.
+func (w *worker) runGeneral(ctx context.Context, l *lane, t Task, wanted rowSpan, pack packer) error {
+	rows, weight := w.size(t)
+	if err := w.flow.admit(l, weight); err != nil {
 		return err
 	}
 	defer w.flow.release(weight)
-	for batch, err := range w.plan.delivered(ctx, task, rows) {
+	for batch, err := range w.plan.delivered(ctx, t, rows) {
 		if err != nil {
 			return err
 		}
-		from := min(skip, batch.NumRows())
-		skip -= from
-		err = pack.add(batch, int(from), int(batch.NumRows()))
+		from := min(wanted.skip, batch.NumRows())
+		n := batch.NumRows() - from
+		if wanted.rows >= 0 {
+			n = min(n, wanted.rows)
+			wanted.rows -= n
+		}
+		wanted.skip -= from
+		err = pack.add(batch, int(from), int(from+n))
 		batch.Release()
 		if err != nil {
 			return err
 		}
+		if wanted.rows == 0 {
+			break
+		}
+	}
+	if wanted.rows > 0 {
+		return &CorruptFileError{Kind: DataFileKind, Path: t.File.path, Err: fmt.Errorf("it ends %d rows before its footer says", wanted.rows)}
 	}
 	return pack.flush()
 }
 
-// admitted runs f on task i once there is room for so many bytes.
-func (w *worker) admitted(i int, weight int64, f func() (int64, error)) (int64, error) {
-	if err := w.flow.admit(i, weight); err != nil {
-		return 0, err
-	}
-	defer w.flow.release(weight)
-	return f()
-}
+// growth is how many times larger decoded values are taken to be than stored ones.
+const growth = 3
 
-// directWeight estimates the bytes that reading a task directly holds: for each column a block as stored and a page and
-// its dictionary as they were before, or all of a small column; and one piece.
+// directWeight estimates the bytes that reading a task directly holds: what its columns do, and one piece.
 func (w *worker) directWeight(t Task) int64 {
-	const pages, growth = 5 << 18, 3
-	data := t.File.Data
-	stored := data.ColumnSizes()
+	stored := t.File.Data.ColumnSizes()
 	columns := int64(0)
 	for _, id := range w.plan.leafIDs() {
-		most := w.blockSize() + pages
-		if size, ok := stored[id]; ok {
-			most = min(most, growth*size)
+		size, ok := stored[id]
+		if !ok {
+			size = math.MaxInt64 / growth
 		}
-		columns += most
+		columns += w.columnWeight(size)
 	}
-	perRow := growth*data.FileSizeBytes()/max(data.Count(), 1) + 1
-	return min(columns, growth*largestRowGroup(t)) + min(w.opts.BatchBytes, perRow*min(int64(w.opts.BatchRows), data.Count()))
+	return min(columns, growth*largestRowGroup(t)) + w.pieceWeight(t)
+}
+
+// columnWeight estimates the bytes that are held of a column of so many stored ones: a block as stored and a page and its
+// dictionary as they were before, or all of a small column.
+func (w *worker) columnWeight(stored int64) int64 {
+	const pages = 5 << 18
+	return min(w.blockSize()+pages, growth*stored)
+}
+
+// pieceWeight estimates the bytes of one of a task's pieces.
+func (w *worker) pieceWeight(t Task) int64 {
+	rows := t.File.Data.Count()
+	perRow := growth*t.File.Data.FileSizeBytes()/max(rows, 1) + 1
+	return min(w.opts.BatchBytes, perRow*min(int64(w.opts.BatchRows), rows))
 }
 
 // size estimates, from what the manifest says, how many rows to decode at once and how many bytes the work on the task
 // holds: a row group as stored, the decoder's batches, and one piece.
 func (w *worker) size(t Task) (rows int, weight int64) {
-	const growth = 3 // decoded against stored bytes
 	data := t.File.Data
 	expected := max(data.FileSizeBytes(), 1) * growth
 	perRow := max(expected/max(data.Count(), 1), 1)

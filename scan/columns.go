@@ -33,18 +33,23 @@ func project(meta table.Metadata, schema *iceberg.Schema, columns []string) (*ic
 }
 
 // newScan is iceberg-go's scan of the columns, one file at a time: parallelism is ours.
-func newScan(meta table.Metadata, files iceio.IO, columns []string, opts ...table.ScanOption) *table.Scan {
+func newScan(meta table.Metadata, files iceio.IO, columns []string, opts ...table.ScanOption) (scan *table.Scan) {
 	fsF := func(context.Context) (iceio.IO, error) {
 		if files == nil {
 			return nil, errors.New("this scan only projects")
 		}
-		return files, nil
+		wanted, err := scan.Projection()
+		if err != nil {
+			return nil, err
+		}
+		return guardedIO{files, columnIDs(wanted)}, nil
 	}
 	opts = append(opts, table.WithMaxConcurrency(1))
 	if len(columns) > 0 {
 		opts = append(opts, table.WithSelectedFields(columns...))
 	}
-	return table.New(nil, meta, "", fsF, nil).Scan(opts...)
+	scan = table.New(nil, meta, "", fsF, nil).Scan(opts...)
+	return scan
 }
 
 func columnIDs(schema *iceberg.Schema) []int {

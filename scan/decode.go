@@ -47,6 +47,11 @@ func (p *Plan) decode(ctx context.Context, t Task, columns []string, rows int) i
 				fail(err)
 				return
 			}
+			if err := coherent(batch); err != nil {
+				batch.Release()
+				yield(nil, &CorruptFileError{Kind: DataFileKind, Path: t.File.path, Err: err})
+				return
+			}
 			total += batch.NumRows()
 			if !yield(batch, nil) {
 				cancel() // before the decoder is drained, so that it stops reading

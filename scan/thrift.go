@@ -219,6 +219,84 @@ func (r *thriftReader) fields(depth int) (fields []thriftField) {
 	return fields
 }
 
+// each visits the fields of a struct. visit must read or skip the value.
+func (r *thriftReader) each(visit func(id int16, kind thriftKind)) {
+	id := int16(0)
+	for !r.bad {
+		head := r.byte()
+		kind := thriftKind(head & 15)
+		if kind == 0 {
+			return
+		}
+		if delta := head >> 4; delta != 0 {
+			id += int16(delta)
+		} else {
+			id = int16(r.signed())
+		}
+		visit(id, kind)
+	}
+}
+
+// eachElement visits the elements of a list or set. visit must read or skip the value. Booleans it passes.
+func (r *thriftReader) eachElement(visit func(kind thriftKind)) {
+	head := r.byte()
+	n := uint64(head >> 4)
+	if n == 15 {
+		n = r.unsigned()
+	}
+	for range r.count(n) {
+		switch kind := thriftKind(head & 15); {
+		case r.bad:
+			return
+		case kind == thriftTrue || kind == thriftFalse:
+			r.byte()
+		default:
+			visit(kind)
+		}
+	}
+}
+
+// skip passes a value. A boolean has no bytes but its kind, save in a list or map.
+func (r *thriftReader) skip(kind thriftKind, depth int) {
+	if depth > maxThriftDepth {
+		r.bad = true
+	}
+	if r.bad {
+		return
+	}
+	switch kind {
+	case thriftTrue, thriftFalse:
+	case thriftByte:
+		r.byte()
+	case thriftInt16, thriftInt32, thriftInt64:
+		r.unsigned()
+	case thriftDouble:
+		r.take(8)
+	case thriftBytes:
+		r.take(r.unsigned())
+	case thriftList, thriftSet:
+		r.eachElement(func(kind thriftKind) { r.skip(kind, depth+1) })
+	case thriftMap:
+		n := r.unsigned()
+		if n == 0 {
+			return
+		}
+		kinds := r.byte()
+		for range r.count(n) {
+			for _, kind := range []thriftKind{thriftKind(kinds >> 4), thriftKind(kinds & 15)} {
+				if kind == thriftTrue || kind == thriftFalse {
+					kind = thriftByte
+				}
+				r.skip(kind, depth+1)
+			}
+		}
+	case thriftStruct:
+		r.each(func(_ int16, kind thriftKind) { r.skip(kind, depth+1) })
+	default:
+		r.bad = true
+	}
+}
+
 // appendTo writes the value.
 func (v *thriftValue) appendTo(b []byte) []byte {
 	switch v.kind {

@@ -81,7 +81,11 @@ func (w *watchedIO) explain(err error, snapshot int64, kind func(path string) Fi
 	case w.err != nil:
 		return fmt.Errorf("reading %s %s: %w", kind(w.path), w.path, w.err)
 	default:
-		return undecodable(kind(w.last), w.last, err)
+		path := w.last
+		if broken, ok := errors.AsType[*brokenFileError](err); ok {
+			path = broken.path
+		}
+		return undecodable(kind(path), path, err)
 	}
 }
 

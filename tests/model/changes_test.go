@@ -12,6 +12,7 @@ import (
 
 	"github.com/rpk-nessie/rpk-nessie/catalog"
 	"github.com/rpk-nessie/rpk-nessie/catalog/nessietest"
+	"github.com/rpk-nessie/rpk-nessie/tests/histories"
 )
 
 // change is something that happens to the table.
@@ -50,11 +51,11 @@ func (w *world) happen(c change, rng *rand.Rand) {
 	err := c.do(w, rng)
 	if err != nil {
 		w.tell("    the writer failed (%.80v), all files are put back", err)
-		w.vault.secure()
-		w.vault.restore()
-		check(w.rt, c.do(w, rng))
+		w.vault.Secure()
+		w.vault.Restore()
+		histories.Check(w.rt, c.do(w, rng))
 	}
-	files := w.vault.secure()
+	files := w.vault.Secure()
 	w.observe()
 	if s := w.snapshots[w.head().snapshot]; s != nil {
 		s.files = append(s.files, files...) // of commits that change metadata alone
@@ -63,7 +64,7 @@ func (w *world) happen(c change, rng *rand.Rand) {
 }
 
 func (w *world) commit(c nessietest.Change, effects ...effect) error {
-	return w.commitTo(w.writer, c, effects...)
+	return w.commitTo(w.Writer, c, effects...)
 }
 
 func (w *world) commitTo(writer *nessietest.Writer, c nessietest.Change, effects ...effect) error {
@@ -77,7 +78,7 @@ func (w *world) commitTo(writer *nessietest.Writer, c nessietest.Change, effects
 
 func (w *world) create() error {
 	ids, rows := w.fresh(2)
-	written, err := w.writer.Create(w.ctx, w.key, schema(), options(w.form), nessietest.Append(rows...))
+	written, err := w.Writer.Create(w.ctx, w.key, schema(), options(w.form), nessietest.Append(rows...))
 	if err == nil {
 		w.record(written, effect{kind: added, rows: ids, all: true})
 	}
@@ -93,7 +94,7 @@ func (w *world) append(rng *rand.Rand) error {
 	return w.commit(nessietest.Change{Steps: []nessietest.Step{step}}, effect{kind: added, rows: ids})
 }
 
-func (w *world) appendSeveral(rng *rand.Rand) error { return w.several(w.writer, 2+rng.IntN(2)) }
+func (w *world) appendSeveral(rng *rand.Rand) error { return w.several(w.Writer, 2+rng.IntN(2)) }
 
 func (w *world) several(writer *nessietest.Writer, n int) error {
 	var (
@@ -114,17 +115,17 @@ func (w *world) mergeByForce(rng *rand.Rand) error { return w.combine(rng, catal
 
 // combine makes a branch, commits to it (and to main), and merges it.
 func (w *world) combine(rng *rand.Rand, mode catalog.MergeMode, both bool) error {
-	main, err := w.client.Reference(w.ctx, "main")
+	main, err := w.Client.Reference(w.ctx, "main")
 	if err != nil {
 		return err
 	}
 	w.branches++
 	name := fmt.Sprintf("dev%d", w.branches)
-	if _, err := w.client.CreateReference(w.ctx, catalog.Branch, name, main.Ref()); err != nil {
+	if _, err := w.Client.CreateReference(w.ctx, catalog.Branch, name, main.Ref()); err != nil {
 		return err
 	}
 	for range 1 + rng.IntN(2) {
-		if err := w.several(w.writer.OnBranch(name), 1+rng.IntN(2)); err != nil {
+		if err := w.several(w.Writer.OnBranch(name), 1+rng.IntN(2)); err != nil {
 			return err
 		}
 	}
@@ -134,14 +135,14 @@ func (w *world) combine(rng *rand.Rand, mode catalog.MergeMode, both bool) error
 		}
 		w.observe()
 	}
-	dev, err := w.client.Reference(w.ctx, name)
+	dev, err := w.Client.Reference(w.ctx, name)
 	if err != nil {
 		return err
 	}
-	if main, err = w.client.Reference(w.ctx, "main"); err != nil {
+	if main, err = w.Client.Reference(w.ctx, "main"); err != nil {
 		return err
 	}
-	_, err = w.client.Merge(w.ctx, main, dev.Ref(), "merge", mode)
+	_, err = w.Client.Merge(w.ctx, main, dev.Ref(), "merge", mode)
 	return err
 }
 
@@ -156,18 +157,18 @@ func (w *world) reset(rng *rand.Rand) error {
 	if len(choices) == 0 {
 		return nil
 	}
-	main, err := w.client.Reference(w.ctx, "main")
+	main, err := w.Client.Reference(w.ctx, "main")
 	if err != nil {
 		return err
 	}
 	to := choices[rng.IntN(len(choices))]
-	_, err = w.client.AssignReference(w.ctx, main, catalog.Ref{Name: "main", Hash: to.commit})
+	_, err = w.Client.AssignReference(w.ctx, main, catalog.Ref{Name: "main", Hash: to.commit})
 	if err != nil {
 		return err
 	}
 	// The commit may be from before a rename.
 	for _, key := range []catalog.Key{{"shop", "orders"}, {"shop", "sales"}} {
-		if _, err := w.client.Head(w.ctx, catalog.Ref{Name: "main"}, key); err == nil {
+		if _, err := w.Client.Head(w.ctx, catalog.Ref{Name: "main"}, key); err == nil {
 			w.key, w.renamed = key, w.renamed || !w.key.Equal(key)
 		}
 	}
@@ -175,7 +176,7 @@ func (w *world) reset(rng *rand.Rand) error {
 }
 
 func (w *world) rollback(rng *rand.Rand) error {
-	tbl, err := w.writer.Table(w.ctx, w.key)
+	tbl, err := w.Writer.Table(w.ctx, w.key)
 	if err != nil {
 		return err
 	}
@@ -211,7 +212,7 @@ func (w *world) collect(rng *rand.Rand) error {
 	for _, s := range older[from:] {
 		for _, file := range s.files {
 			if !needed[file] {
-				w.vault.remove(file)
+				w.vault.Remove(file)
 			}
 		}
 		w.tell("    collected %d", s.id)
@@ -227,7 +228,7 @@ func (w *world) loseFile(rng *rand.Rand) error {
 	}
 	all := slices.Sorted(maps.Keys(needed))
 	file := all[rng.IntN(len(all))]
-	w.vault.remove(file)
+	w.vault.Remove(file)
 	w.tell("    lost %s", file)
 	return nil
 }
@@ -240,7 +241,7 @@ func (w *world) spoilFile(rng *rand.Rand) error {
 	}
 	all := slices.Sorted(maps.Keys(needed))
 	file := all[rng.IntN(len(all))]
-	w.vault.spoil(file)
+	w.vault.Spoil(file)
 	w.spoiled = append(w.spoiled, file)
 	w.tell("    spoiled %s", file)
 	return nil
@@ -248,16 +249,16 @@ func (w *world) spoilFile(rng *rand.Rand) error {
 
 // needed are the files of the head's state.
 func (w *world) needed() (map[string]bool, error) {
-	tbl, err := w.writer.Table(w.ctx, w.key)
+	tbl, err := w.Writer.Table(w.ctx, w.key)
 	if err != nil {
 		return nil, err
 	}
-	out := map[string]bool{w.vault.rel(tbl.MetadataLocation()): true}
+	out := map[string]bool{w.vault.Path(tbl.MetadataLocation()): true}
 	s := tbl.CurrentSnapshot()
 	if s == nil {
 		return out, nil
 	}
-	out[w.vault.rel(s.ManifestList)] = true
+	out[w.vault.Path(s.ManifestList)] = true
 	fs, err := tbl.FS(w.ctx)
 	if err != nil {
 		return nil, err
@@ -267,12 +268,12 @@ func (w *world) needed() (map[string]bool, error) {
 		return nil, err
 	}
 	for _, m := range manifests {
-		out[w.vault.rel(m.FilePath())] = true
+		out[w.vault.Path(m.FilePath())] = true
 		for e, err := range m.Entries(fs, true) {
 			if err != nil {
 				return nil, err
 			}
-			out[w.vault.rel(e.DataFile().FilePath())] = true
+			out[w.vault.Path(e.DataFile().FilePath())] = true
 		}
 	}
 	return out, nil
@@ -307,7 +308,7 @@ func (w *world) overwrite(*rand.Rand) error {
 
 func (w *world) replace(*rand.Rand) error {
 	ids, rows := w.fresh(2)
-	written, err := w.writer.Replace(w.ctx, w.key, schema(), options(w.form), nessietest.Append(rows...))
+	written, err := w.Writer.Replace(w.ctx, w.key, schema(), options(w.form), nessietest.Append(rows...))
 	if err == nil {
 		w.record(written, effect{kind: added, rows: ids, all: true})
 	}
@@ -316,7 +317,7 @@ func (w *world) replace(*rand.Rand) error {
 
 func (w *world) recreate(*rand.Rand) error {
 	ids, rows := w.fresh(2)
-	written, err := w.writer.Recreate(w.ctx, w.key, schema(), options(w.form), nessietest.Append(rows...))
+	written, err := w.Writer.Recreate(w.ctx, w.key, schema(), options(w.form), nessietest.Append(rows...))
 	if err == nil {
 		w.record(written, effect{kind: added, rows: ids, all: true})
 	}
@@ -324,8 +325,8 @@ func (w *world) recreate(*rand.Rand) error {
 }
 
 func (w *world) dropAndCreate(*rand.Rand) error {
-	if _, err := w.client.Head(w.ctx, catalog.Ref{Name: "main"}, w.key); err == nil {
-		if _, err := w.writer.Drop(w.ctx, w.key); err != nil {
+	if _, err := w.Client.Head(w.ctx, catalog.Ref{Name: "main"}, w.key); err == nil {
+		if _, err := w.Writer.Drop(w.ctx, w.key); err != nil {
 			return err
 		}
 		w.observe()
@@ -338,7 +339,7 @@ func (w *world) rename(*rand.Rand) error {
 	if w.key.Equal(to) {
 		to = catalog.Key{"shop", "orders"}
 	}
-	if _, err := w.writer.Rename(w.ctx, w.key, to); err != nil {
+	if _, err := w.Writer.Rename(w.ctx, w.key, to); err != nil {
 		return err
 	}
 	w.key, w.renamed = to, true
@@ -351,7 +352,7 @@ func (w *world) touch(rng *rand.Rand) error {
 }
 
 func (w *world) compact(*rand.Rand) error {
-	written, err := w.writer.Commit(w.ctx, w.key, nessietest.Change{Form: w.form, Steps: []nessietest.Step{nessietest.Compact()}})
+	written, err := w.Writer.Commit(w.ctx, w.key, nessietest.Change{Form: w.form, Steps: []nessietest.Step{nessietest.Compact()}})
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/rpk-nessie/rpk-nessie/cache"
 	"github.com/rpk-nessie/rpk-nessie/catalog/nessietest"
 	"github.com/rpk-nessie/rpk-nessie/tests/corpus"
+	"github.com/rpk-nessie/rpk-nessie/tests/histories"
 )
 
 // scene is a table in an S3 store, and one life of an input on it that has
@@ -25,9 +26,10 @@ type scene struct {
 	t      *testing.T
 	w      *world
 	s3     *corpus.S3
-	keeper *keeper
+	keeper *histories.Keeper
 	ledger *ledger
-	life   *life
+	pol    policies
+	life   *histories.Life
 }
 
 func openScene(t *testing.T, limit int) *scene {
@@ -41,18 +43,16 @@ func openScene(t *testing.T, limit int) *scene {
 			"s3.endpoint": s3.Endpoint, "s3.region": "us-east-1", "s3.access-key-id": "id", "s3.secret-access-key": "secret",
 		},
 	})
-	t.Cleanup(w.close)
 	w.storage = fmt.Sprintf("{ aws_s3: { endpoint: %q, region: us-east-1, force_path_style_urls: true, credentials: { id: id, secret: topsecret } } }", s3.Endpoint)
-	check(t, w.create())
+	histories.Check(t, w.create())
 	w.observe()
-	s := &scene{t: t, w: w, s3: s3, keeper: newKeeper(), ledger: newLedger(w)}
-	s.keeper.onSet = s.ledger.stored
-	pol := policies{
+	s := &scene{t: t, w: w, s3: s3, ledger: newLedger(w), pol: policies{
 		start: "earliest", lost: "fail", replaced: "fail", overwrite: "fail", del: "fail", limit: limit, batch: 1,
-	}
-	s.ledger.newLife(nil, pol)
-	s.life = begin(w, s.keeper, s.ledger, pol)
-	t.Cleanup(func() { s.life.kill() })
+	}}
+	s.keeper = histories.NewKeeper(s.ledger.stored)
+	s.ledger.newLife(nil, s.pol)
+	s.life = s.ledger.begin(s.keeper, s.pol)
+	t.Cleanup(func() { s.ledger.kill(s.life) })
 	s.takes(2)
 	return s
 }
@@ -61,14 +61,14 @@ func openScene(t *testing.T, limit int) *scene {
 // beginning.
 func (s *scene) takes(rows int) {
 	s.t.Helper()
-	late := time.NewTimer(patience)
+	late := time.NewTimer(histories.Patience)
 	defer late.Stop()
 	for s.rows() < rows {
 		select {
-		case d := <-s.life.got:
+		case d := <-s.life.Got:
 			s.ledger.accept(s.ledger.deliver(d))
 		case <-late.C:
-			_, _, refused := s.life.seen()
+			_, _, refused := s.life.Seen()
 			require.Fail(s.t, "rows do not come", "%d of %d; refusals: %v", s.rows(), rows, refused)
 		}
 	}
@@ -88,16 +88,16 @@ func (s *scene) rows() int {
 // refusal waits until the input says why it stands still. Nothing may come.
 func (s *scene) refusal() string {
 	s.t.Helper()
-	_, _, before := s.life.seen()
-	late := time.NewTimer(patience)
+	_, _, before := s.life.Seen()
+	late := time.NewTimer(histories.Patience)
 	defer late.Stop()
 	for {
 		select {
-		case d := <-s.life.got:
+		case d := <-s.life.Got:
 			s.ledger.deliver(d)
 			require.Fail(s.t, "rows came instead of a refusal")
-		case <-s.life.stir:
-			if _, _, now := s.life.seen(); len(now) > len(before) {
+		case <-s.life.Stir:
+			if _, _, now := s.life.Seen(); len(now) > len(before) {
 				return now[len(now)-1]
 			}
 		case <-late.C:
@@ -112,12 +112,12 @@ func (s *scene) at(h head) {
 	require.Eventually(s.t, func() bool {
 		c := s.stored()
 		return c.Position == nil && c.Last.SnapshotID == fmt.Sprint(h.snapshot)
-	}, patience, time.Millisecond)
+	}, histories.Patience, time.Millisecond)
 }
 
 func (s *scene) stored() *cache.Checkpoint {
 	s.t.Helper()
-	c, err := cache.Decode("place", s.keeper.stored())
+	c, err := cache.Decode("place", s.keeper.Stored())
 	require.NoError(s.t, err)
 	return c
 }
@@ -128,7 +128,7 @@ func (s *scene) stored() *cache.Checkpoint {
 func (s *scene) unseen(rows int, do func(keys []string)) {
 	s.t.Helper()
 	look := make(chan struct{})
-	s.w.server.Intercept(func(_ http.ResponseWriter, r *http.Request) bool {
+	s.w.Server.Intercept(func(_ http.ResponseWriter, r *http.Request) bool {
 		if r.Header.Get(readerHeader) != "" {
 			select {
 			case <-look:
@@ -152,7 +152,7 @@ func (s *scene) unseen(rows int, do func(keys []string)) {
 func (s *scene) append(n int) {
 	s.t.Helper()
 	ids, rows := s.w.fresh(n)
-	check(s.t, s.w.commit(nessietest.Change{Steps: []nessietest.Step{nessietest.Append(rows...)}}, effect{kind: added, rows: ids}))
+	histories.Check(s.t, s.w.commit(nessietest.Change{Steps: []nessietest.Step{nessietest.Append(rows...)}}, effect{kind: added, rows: ids}))
 	s.w.observe()
 }
 
@@ -259,7 +259,7 @@ func TestExpiredCredentialsOfTheCatalog(t *testing.T) {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			t.Parallel()
 			s := openScene(t, 65536)
-			s.w.server.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
+			s.w.Server.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
 				if r.Header.Get(readerHeader) == "" {
 					return false
 				}
@@ -267,9 +267,9 @@ func TestExpiredCredentialsOfTheCatalog(t *testing.T) {
 				return true
 			})
 			why := s.refusal()
-			assert.Contains(t, why, s.w.server.URL)
+			assert.Contains(t, why, s.w.Server.URL)
 			assert.Contains(t, why, fmt.Sprint(status))
-			s.w.server.Intercept(nil)
+			s.w.Server.Intercept(nil)
 			s.append(3)
 			s.takes(2 + 3)
 			s.at(s.w.head())
@@ -284,7 +284,7 @@ func TestAHangingCacheDoesNotHoldDelivery(t *testing.T) {
 	s := openScene(t, 4)
 	first := s.w.head()
 	s.at(first)
-	s.keeper.set(slow)
+	s.keeper.Turn(histories.Slow)
 	for range 5 {
 		s.append(4)
 	}
@@ -294,10 +294,10 @@ func TestAHangingCacheDoesNotHoldDelivery(t *testing.T) {
 	s.append(8)
 	var held []*flight
 	for range 4 {
-		held = append(held, s.ledger.deliver(<-s.life.got))
+		held = append(held, s.ledger.deliver(<-s.life.Got))
 	}
 	select {
-	case <-s.life.got:
+	case <-s.life.Got:
 		require.Fail(t, "more is in flight than checkpoint_limit allows")
 	case <-time.After(50 * time.Millisecond):
 	}
@@ -305,7 +305,7 @@ func TestAHangingCacheDoesNotHoldDelivery(t *testing.T) {
 		s.ledger.accept(f)
 	}
 	s.takes(2 + 28)
-	s.keeper.set(healthy)
+	s.keeper.Turn(histories.Healthy)
 	s.at(s.w.head())
 }
 
@@ -315,12 +315,12 @@ func TestTheNewestOwnerWins(t *testing.T) {
 	s := openScene(t, 65536)
 	s.at(s.w.head())
 	heir := newLedger(s.w)
-	heir.newLife(s.stored(), s.life.pol)
-	second := begin(s.w, s.keeper, heir, s.life.pol)
-	require.Eventually(t, func() bool { polls, _, _ := second.seen(); return polls > 0 }, patience, time.Millisecond)
+	heir.newLife(s.stored(), s.pol)
+	second := heir.begin(s.keeper, s.pol)
+	require.Eventually(t, func() bool { polls, _, _ := second.Seen(); return polls > 0 }, histories.Patience, time.Millisecond)
 	first := s.life
 	s.life = second
-	s.ledger = second.ledger
+	s.ledger = heir
 	s.append(3)
 	s.takes(3)
 	s.at(s.w.head())
@@ -331,21 +331,19 @@ func TestTheNewestOwnerWins(t *testing.T) {
 		defer close(ended)
 		for {
 			select {
-			case d := <-first.got:
-				_ = d.ack(t.Context(), nil)
-			case <-first.ended:
+			case d := <-first.Got:
+				_ = d.Ack(t.Context(), nil)
+			case <-first.Ended:
 				return
 			}
 		}
 	}()
-	require.Eventually(t, func() bool { _, _, refused := first.seen(); return len(refused) > 0 }, patience, time.Millisecond)
-	_, _, refused := first.seen()
+	require.Eventually(t, func() bool { _, _, refused := first.Seen(); return len(refused) > 0 }, histories.Patience, time.Millisecond)
+	_, _, refused := first.Seen()
 	assert.Regexp(t, `the checkpoint under key "place" was taken over by another input \(host \S+, pid \d+, started \d{4}-\S+Z\)`, refused[0])
 	s.append(2)
 	s.takes(5)
 	s.at(s.w.head())
-	first.handle.cut()
-	require.NoError(t, first.stop(t.Context()))
+	first.Kill(nil)
 	<-ended
-	parts.Delete(first.id)
 }

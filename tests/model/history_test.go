@@ -4,20 +4,18 @@ package model
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"math/rand/v2"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"pgregory.net/rapid"
 
 	"github.com/rpk-nessie/rpk-nessie/cache"
+	"github.com/rpk-nessie/rpk-nessie/tests/histories"
 )
 
 // tally counts what all histories together went through.
@@ -43,36 +41,8 @@ func (y *tally) String() string {
 
 func TestHistories(t *testing.T) {
 	all := tally{said: map[string]int{}}
-	t.Run("lanes", func(t *testing.T) {
-		for lane := range lanes {
-			t.Run(strconv.Itoa(lane), func(t *testing.T) {
-				t.Parallel()
-				checkFrom(t, lane, func(rt *rapid.T) { drive(t.Context(), rt, &all) })
-			})
-		}
-	})
-	t.Logf("seed %d: %s", seed, all.String())
-}
-
-// seeding guards rapid's flag, which the checks of all lanes read as they begin.
-var seeding sync.Mutex
-
-// checkFrom draws from a seed of the lane's own, so that the lanes of a run with
-// -rapid.seed differ, and a seed alone makes them all again.
-func checkFrom(t *testing.T, lane int, prop func(*rapid.T)) {
-	seeding.Lock()
-	check(t, flag.Set("rapid.seed", strconv.FormatUint(seed+uint64(lane)<<32, 10)))
-	var begun sync.Once
-	driven, due := 0, perLane()
-	if testing.Short() {
-		due /= 5 // as rapid does
-	}
-	rapid.Check(t, func(rt *rapid.T) {
-		begun.Do(seeding.Unlock)
-		driven++
-		prop(rt)
-	})
-	assert.GreaterOrEqual(t, driven, due, "the time ran out")
+	lanes.Drive(t, func(ctx context.Context, rt *rapid.T) { drive(ctx, rt, &all) })
+	t.Logf("seed %d: %s", lanes.Seed(), all.String())
 }
 
 // act is something that happens in a history.
@@ -115,9 +85,9 @@ func drive(ctx context.Context, rt *rapid.T, all *tally) {
 		case actKill:
 			h.kill()
 		case actCache:
-			m := rapid.SampledFrom([]mood{healthy, healthy, failing, halting, slow}).Draw(rt, "cache")
+			m := rapid.SampledFrom([]histories.Mood{histories.Healthy, histories.Healthy, histories.Failing, histories.Halting, histories.Slow}).Draw(rt, "cache")
 			h.w.tell("cache: %s", m)
-			h.keeper.set(m)
+			h.keeper.Turn(m)
 		case actSky:
 			s := rapid.SampledFrom([]sky{fair, fair, unavailable, throttled, denied, cut, flickering}).Draw(rt, "catalog")
 			h.w.tell("catalog: %s", s)
@@ -134,12 +104,12 @@ type history struct {
 	rt     *rapid.T
 	rng    *rand.Rand // for what happens beside the acts: it must not make rapid's draws depend on timing
 	w      *world
-	keeper *keeper
+	keeper *histories.Keeper
 	ledger *ledger
 	pol    policies
 	all    *tally
 
-	life *life
+	life *histories.Life
 	// base is where the input stood at the last settlement, or as its life
 	// began; catalog.NoSnapshot where it had no place.
 	base  int64
@@ -151,7 +121,7 @@ type history struct {
 func begun(ctx context.Context, rt *rapid.T, all *tally) *history {
 	all.histories.Add(1)
 	h := &history{
-		rt: rt, all: all, keeper: newKeeper(),
+		rt: rt, all: all,
 		rng: rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "chance"), 0)),
 		pol: policies{
 			start:     rapid.SampledFrom([]string{"table_scan", "earliest", "latest"}).Draw(rt, "start_from"),
@@ -171,8 +141,8 @@ func begun(ctx context.Context, rt *rapid.T, all *tally) *history {
 	}
 	h.w = newWorld(ctx, rt)
 	h.ledger = newLedger(h.w)
-	h.keeper.onSet = h.ledger.stored
-	check(rt, h.w.create())
+	h.keeper = histories.NewKeeper(h.ledger.stored)
+	histories.Check(rt, h.w.create())
 	h.w.observe()
 	h.w.tell("policies: %+v, nacks %v", h.pol, h.nacks)
 	return h
@@ -180,15 +150,14 @@ func begun(ctx context.Context, rt *rapid.T, all *tally) *history {
 
 func (h *history) close() {
 	if h.life != nil {
-		h.keeper.set(healthy)
-		h.life.kill()
+		h.keeper.Turn(histories.Healthy)
+		h.ledger.kill(h.life)
 	}
-	h.w.close()
 }
 
 // fail reports a broken promise with the story of the history.
 func (h *history) fail(format string, args ...any) {
-	h.rt.Fatalf("%s\n\nhistory:\n%s\n\ncheckpoint: %s", fmt.Sprintf(format, args...), strings.Join(h.w.told, "\n"), h.keeper.stored())
+	h.rt.Fatalf("%s\n\nhistory:\n%s\n\ncheckpoint: %s", fmt.Sprintf(format, args...), strings.Join(h.w.told, "\n"), h.keeper.Stored())
 }
 
 func (h *history) verify() {
@@ -205,7 +174,7 @@ func (h *history) live(pol policies) {
 	h.all.lives.Add(1)
 	if h.anew {
 		h.anew = false
-		h.keeper.forget()
+		h.keeper.Forget()
 		h.ledger.forget()
 	}
 	stored := h.stored()
@@ -213,12 +182,12 @@ func (h *history) live(pol policies) {
 	h.ledger.newLife(stored, pol)
 	h.base = h.ledger.course.at
 	h.w.tell("life %+v from %+v", pol, h.ledger.course.standing())
-	h.life = begin(h.w, h.keeper, h.ledger, pol)
+	h.life = h.ledger.begin(h.keeper, pol)
 }
 
 // stored is the checkpoint, nil where there is none.
 func (h *history) stored() *cache.Checkpoint {
-	value := h.keeper.stored()
+	value := h.keeper.Stored()
 	if value == nil {
 		return nil
 	}
@@ -230,7 +199,7 @@ func (h *history) stored() *cache.Checkpoint {
 }
 
 // take decides what becomes of a batch: mostly it is acknowledged at once.
-func (h *history) take(d delivery) {
+func (h *history) take(d histories.Delivery) {
 	f := h.ledger.deliver(d)
 	switch n := h.rng.IntN(10); {
 	case n < 2:
@@ -263,12 +232,12 @@ func (h *history) readSome() {
 	h.w.tell("read a little")
 	for range 1 + h.rng.IntN(3) {
 		select {
-		case d := <-h.life.got:
+		case d := <-h.life.Got:
 			f := h.ledger.deliver(d)
 			if h.rng.IntN(2) == 0 {
 				h.ledger.accept(f)
 			}
-		case <-h.life.ended:
+		case <-h.life.Ended:
 			h.finish()
 			return
 		case <-time.After(10 * moment):
@@ -285,20 +254,20 @@ type outcome struct {
 
 // await takes batches until the input has caught up or refuses.
 func (h *history) await() outcome {
-	mark, _, told := h.life.seen()
-	deadline := time.NewTimer(patience)
+	mark, _, told := h.life.Seen()
+	deadline := time.NewTimer(histories.Patience)
 	defer deadline.Stop()
 	idle := 0
 	for {
 		select {
-		case d := <-h.life.got:
+		case d := <-h.life.Got:
 			h.take(d)
 			h.verify()
 			idle = 0
 			continue
-		case <-h.life.stir:
+		case <-h.life.Stir:
 			idle = 0
-		case <-h.life.ended:
+		case <-h.life.Ended:
 			return h.finish()
 		case <-time.After(moment):
 			if idle++; h.letGo() {
@@ -308,7 +277,7 @@ func (h *history) await() outcome {
 		case <-deadline.C:
 			h.fail("the input neither goes on nor says why")
 		}
-		polls, under, refused := h.life.seen()
+		polls, under, refused := h.life.Seen()
 		if len(refused) > len(told) {
 			return outcome{refused: refused[len(refused)-1]}
 		}
@@ -322,22 +291,16 @@ func (h *history) await() outcome {
 // ease heals a cache for which the input waits by right: without it there is
 // no start to begin at, and no checkpoint to go on from.
 func (h *history) ease(idle int) {
-	h.keeper.mu.Lock()
-	ill := h.keeper.mood != healthy && h.keeper.unwell
-	h.keeper.mu.Unlock()
-	if ill && idle > 20 {
+	if h.keeper.IsIll() && idle > 20 {
 		h.w.tell("    the cache heals, as nothing goes on without it")
-		h.keeper.set(healthy)
+		h.keeper.Turn(histories.Healthy)
 	}
 }
 
 // finish is the end of a bounded run.
 func (h *history) finish() outcome {
-	_, _, refused := h.life.seen()
-	parts.Delete(h.life.id)
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	check(h.rt, h.life.stop(ctx))
+	_, _, refused := h.life.Seen()
+	h.life.End(func(histories.Delivery) {})
 	h.life = nil
 	if len(refused) > 0 {
 		return outcome{refused: refused[len(refused)-1]}
@@ -353,7 +316,7 @@ func (h *history) stop() {
 	h.w.tell("stop")
 	for h.letGo() {
 	}
-	h.life.end()
+	h.ledger.end(h.life)
 	h.life = nil
 	h.verify()
 }
@@ -364,7 +327,7 @@ func (h *history) kill() {
 	}
 	h.w.tell("kill, with %d batches in flight", len(h.ledger.held()))
 	h.all.kills.Add(1)
-	h.life.kill()
+	h.ledger.kill(h.life)
 	h.life = nil
 }
 
@@ -394,9 +357,9 @@ func (h *history) settle() {
 // conclude lets everything heal: then all that was promised must be there, and
 // the checkpoint at the head.
 func (h *history) conclude() {
-	h.keeper.set(healthy)
+	h.keeper.Turn(histories.Healthy)
 	h.w.weather(fair)
-	h.w.vault.restore()
+	h.w.vault.Restore()
 	h.settle()
 	h.stop()
 	c := h.stored()

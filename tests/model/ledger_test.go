@@ -15,6 +15,7 @@ import (
 	"github.com/redpanda-data/benthos/v4/public/service"
 
 	"github.com/rpk-nessie/rpk-nessie/cache"
+	"github.com/rpk-nessie/rpk-nessie/tests/histories"
 )
 
 // ledger keeps what was delivered and acknowledged through all lives of an
@@ -62,7 +63,7 @@ type write struct {
 type row struct {
 	delivered, nacked int
 	acked             bool
-	at                place // of the newest delivery
+	at                place // of the newest histories.Delivery
 	leaps             int   // announced before its step
 	life              int
 }
@@ -86,7 +87,7 @@ func (p place) before(q place) bool {
 
 // flight is a batch on its way.
 type flight struct {
-	d        delivery
+	d        histories.Delivery
 	at       place
 	messages []message
 }
@@ -241,7 +242,7 @@ func (g *ledger) silence() {
 }
 
 // deliver takes a batch from the input and holds it to the rules.
-func (g *ledger) deliver(d delivery) *flight {
+func (g *ledger) deliver(d histories.Delivery) *flight {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	f := g.read(d)
@@ -281,14 +282,14 @@ func (g *ledger) once(m message, at place, replay bool) {
 	r.at, r.leaps, r.life = at, g.moves[at.leg], g.life
 }
 
-func (g *ledger) read(d delivery) *flight {
+func (g *ledger) read(d histories.Delivery) *flight {
 	f := &flight{d: d}
-	m := d.batch[0]
+	m := d.Batch[0]
 	step, _ := m.MetaGetMut("step")
 	first, _ := m.MetaGetMut("first_row")
 	n, _ := step.(int64)
 	f.at.row, _ = first.(int64)
-	for _, m := range d.batch {
+	for _, m := range d.Batch {
 		operation, _ := m.MetaGet("operation")
 		body, err := m.AsBytes()
 		var r struct{ ID int64 }
@@ -398,7 +399,7 @@ func (g *ledger) accept(f *flight) {
 		g.acked[f.at.leg][f.at.row+int64(i)] = c
 	}
 	g.mu.Unlock()
-	if err := f.d.ack(context.Background(), nil); err != nil {
+	if err := f.d.Ack(context.Background(), nil); err != nil {
 		g.w.rt.Fatalf("acknowledging: %v", err)
 	}
 }
@@ -422,7 +423,7 @@ func (g *ledger) reject(f *flight) {
 		g.rows[c.key()].nacked++
 	}
 	g.mu.Unlock()
-	if err := f.d.ack(context.Background(), errRefused); err != nil {
+	if err := f.d.Ack(context.Background(), histories.ErrRefused); err != nil {
 		g.w.rt.Fatalf("refusing: %v", err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rpk-nessie/rpk-nessie/catalog"
+	"github.com/rpk-nessie/rpk-nessie/tests/histories"
 )
 
 // account is asked when the input has caught up: it stands at the head, and
@@ -112,7 +113,7 @@ var refusals = []struct {
 		func(h *history, _ policies, _ []string) bool { return h.arrived().mayLose() },
 		func(h *history, p *policies, _ []string) {
 			p.lost = "table_scan"
-			h.w.vault.restore()
+			h.w.vault.Restore()
 		},
 	},
 	{
@@ -172,15 +173,15 @@ var refusals = []struct {
 	},
 	{
 		regexp.MustCompile(`checkpoint under key "place".*: cache resource "progress": (the cache is down|context deadline exceeded)`),
-		func(h *history, _ policies, _ []string) bool { return h.keeper.wasUnwell() },
-		func(h *history, _ *policies, _ []string) { h.keeper.set(healthy) },
+		func(h *history, _ policies, _ []string) bool { return h.keeper.WasUnwell() },
+		func(h *history, _ *policies, _ []string) { h.keeper.Turn(histories.Healthy) },
 	},
 }
 
 // broken tells whether any file was gone.
 func broken(h *history, _ policies, _ []string) bool { return h.w.gone }
 
-func restore(h *history, _ *policies, _ []string) { h.w.vault.restore() }
+func restore(h *history, _ *policies, _ []string) { h.w.vault.Restore() }
 
 // isUnderWay tells whether the step to a snapshot is stored as one that may have been
 // delivered in part.

@@ -29,11 +29,11 @@ func (w *world) weather(s sky) {
 	w.sky = s
 	w.stormy = w.stormy || s != fair
 	if s == fair {
-		w.server.Intercept(nil)
+		w.Server.Intercept(nil)
 		return
 	}
 	var calls atomic.Int64
-	w.server.Intercept(func(rw http.ResponseWriter, r *http.Request) bool {
+	w.Server.Intercept(func(rw http.ResponseWriter, r *http.Request) bool {
 		switch {
 		case r.Header.Get(readerHeader) == "", s == flickering && calls.Add(1)%3 != 0:
 			return false

@@ -7,14 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/apache/iceberg-go"
+	"pgregory.net/rapid"
 
 	"github.com/rpk-nessie/rpk-nessie/catalog"
 	"github.com/rpk-nessie/rpk-nessie/catalog/nessietest"
+	"github.com/rpk-nessie/rpk-nessie/tests/histories"
+	"github.com/rpk-nessie/rpk-nessie/tests/tables"
 )
 
 // kind is what a snapshot did to the rows of its parent.
@@ -45,14 +46,11 @@ type head struct {
 
 // world is a Nessie with one table, and the truth about its history.
 type world struct {
-	rt      failer
+	*tables.Place
+	rt      histories.Failer
 	ctx     context.Context
-	server  *nessietest.Server
-	client  *catalog.Client
-	writer  *nessietest.Writer
-	folder  string
-	storage string // the input's field
-	vault   *vault // nil where the files are in no folder
+	storage string           // the input's field
+	vault   *histories.Vault // nil where the files are in no folder
 
 	key       catalog.Key
 	snapshots map[int64]*snapshot
@@ -75,51 +73,17 @@ type world struct {
 }
 
 // newWorld is a world whose files lie in a folder.
-func newWorld(ctx context.Context, rt failer) *world {
-	folder, err := os.MkdirTemp("", "model-")
-	check(rt, err)
-	warehouse := filepath.Join(folder, "warehouse")
-	check(rt, os.Mkdir(warehouse, 0o700))
-	w := openWorld(ctx, rt, nessietest.WriterConfig{Warehouse: "file://" + warehouse})
-	w.folder, w.storage = folder, fmt.Sprintf("{ local_root: %q }", warehouse)
-	w.vault = newVault(rt, warehouse, filepath.Join(folder, "kept"))
+func newWorld(ctx context.Context, rt *rapid.T) *world {
+	w := openWorld(ctx, rt, nessietest.WriterConfig{})
+	w.storage, w.vault = fmt.Sprintf("{ local_root: %q }", w.Warehouse), histories.NewVault(rt, w.Warehouse)
 	return w
 }
 
 // openWorld is a world on any storage; the caller says how the input reaches it.
-func openWorld(ctx context.Context, rt failer, files nessietest.WriterConfig) *world {
-	w := &world{
-		rt: rt, ctx: ctx, key: catalog.Key{"shop", "orders"},
+func openWorld(ctx context.Context, rt histories.TB, files nessietest.WriterConfig) *world {
+	return &world{
+		Place: tables.Open(rt, nessietest.Options{}, files), rt: rt, ctx: ctx, key: tables.Orders(),
 		snapshots: map[int64]*snapshot{}, sky: fair, damaged: map[int64]bool{}, before: map[string]head{},
-	}
-	var err error
-	w.server, err = nessietest.Start(nessietest.Options{})
-	check(rt, err)
-	w.client, err = catalog.NewClient(catalog.ClientConfig{BaseURL: w.server.URL})
-	check(rt, err)
-	files.Catalog = w.client
-	w.writer, err = nessietest.NewWriter(ctx, files)
-	check(rt, err)
-	return w
-}
-
-func (w *world) close() {
-	w.client.Close()
-	err := w.server.Close()
-	if w.folder != "" {
-		err = errors.Join(err, os.RemoveAll(w.folder))
-	}
-	check(w.rt, err)
-}
-
-// failer ends a test or a history.
-type failer interface {
-	Fatalf(format string, args ...any)
-}
-
-func check(rt failer, err error) {
-	if err != nil {
-		rt.Fatalf("the test itself: %v", err)
 	}
 }
 
@@ -155,7 +119,7 @@ type effect struct {
 
 // record adds a commit's snapshots to the truth.
 func (w *world) record(written nessietest.Written, effects ...effect) {
-	files := w.vault.secure()
+	files := w.vault.Secure()
 	if len(written.Snapshots) != len(effects) {
 		w.rt.Fatalf("the test itself: %d snapshots for %d effects", len(written.Snapshots), len(effects))
 	}
@@ -185,12 +149,12 @@ func (w *world) record(written nessietest.Written, effects ...effect) {
 // observe notes what the branch holds now, and what is damaged.
 func (w *world) observe() {
 	h := head{snapshot: catalog.NoSnapshot}
-	found, err := w.client.Head(w.ctx, catalog.Ref{Name: "main"}, w.key)
+	found, err := w.Client.Head(w.ctx, catalog.Ref{Name: "main"}, w.key)
 	switch {
 	case err == nil:
 		h = head{found.Content.SnapshotID, found.Content.ID, found.Reference.Hash}
 	case !errors.Is(err, catalog.ErrUnknownContent):
-		check(w.rt, err)
+		histories.Check(w.rt, err)
 	}
 	if n := len(w.heads); n == 0 || w.heads[n-1] != h {
 		// The first head was made on none, also where main comes back to it.
@@ -207,10 +171,10 @@ func (w *world) observe() {
 // inspect notes the snapshots of which files are gone.
 func (w *world) inspect() {
 	if w.vault != nil && !w.gone {
-		w.gone = w.vault.lacks()
+		w.gone = w.vault.MissesAny()
 	}
 	for id, s := range w.snapshots {
-		if !w.damaged[id] && slices.ContainsFunc(s.files, w.vault.missing) {
+		if !w.damaged[id] && slices.ContainsFunc(s.files, w.vault.Misses) {
 			w.damaged[id] = true
 		}
 	}
@@ -223,7 +187,7 @@ func (w *world) begin() {
 	w.since = []head{w.head()}
 	clear(w.damaged)
 	w.gone, w.renamed, w.stormy = false, false, w.sky != fair
-	w.spoiled = slices.Collect(maps.Keys(w.vault.spoiled))
+	w.spoiled = w.vault.Spoiled()
 	w.inspect()
 }
 

@@ -16,6 +16,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/rpk-nessie/rpk-nessie/tests/servers"
 )
 
 const killings = 10
@@ -24,7 +26,7 @@ const killings = 10
 // Whoever replays the file by key has the table.
 func TestAFileOfAKilledProgramReplaysToTheTable(t *testing.T) {
 	p := newProgram(t)
-	rng := rand.New(rand.NewPCG(seed, 0))
+	rng := rand.New(rand.NewPCG(lanes.Seed(), 0))
 	killed := 0
 	for life := 0; killed < killings; life++ {
 		require.Less(t, life, 20*killings)
@@ -46,10 +48,10 @@ func TestAFileOfAKilledProgramReplaysToTheTable(t *testing.T) {
 // happenAtRandom makes changes whose draws need no test of rapid around them.
 func (w *world) happenAtRandom(rng *rand.Rand, n int) {
 	for range n {
-		w.restore() // the program has no one who puts back what expires
+		w.vault.Restore() // the program has no one who puts back what expires
 		rapid.Custom(func(t *rapid.T) int { w.happen(t); return 0 }).Example(int(rng.Int32()))
 	}
-	w.restore()
+	w.vault.Restore()
 }
 
 // program is the built binary over one pipeline.
@@ -64,18 +66,17 @@ type program struct {
 func newProgram(t *testing.T) *program {
 	t.Helper()
 	p := &program{t: t, folder: t.TempDir()}
-	p.binary = filepath.Join(p.folder, "rpk-nessie")
-	built, err := exec.CommandContext(t.Context(), "go", "build", "-o", p.binary, "../../cmd/rpk-nessie").CombinedOutput()
-	require.NoError(t, err, "%s", built)
+	var err error
+	p.binary, err = servers.BuildProgram(p.folder)
+	require.NoError(t, err)
 	p.w = newWorld(t.Context(), t, shape{version: "2", deletes: "merge-on-read"})
-	t.Cleanup(p.w.close)
 	rapid.Custom(func(rt *rapid.T) int { p.w.create(rt); return 0 }).Example(1)
 	config, err := json.Marshal(map[string]any{
 		"http":   map[string]any{"enabled": false},
 		"logger": map[string]any{"level": "INFO", "static_fields": map[string]any{}},
 		"input": map[string]any{"nessie": map[string]any{
-			"base_url": p.w.server.URL, "namespace": "shop", "table": "orders",
-			"storage":       map[string]any{"local_root": p.w.warehouse()},
+			"base_url": p.w.Server.URL, "namespace": "shop", "table": "orders",
+			"storage":       map[string]any{"local_root": p.w.Warehouse},
 			"poll_interval": "0s", "incremental_by_snapshot": true, "changes": "changelog", "identifier_fields": []string{"id"},
 			"checkpoint_cache": "place", "batch_rows": 1, "on_table_replaced": "restart",
 		}},

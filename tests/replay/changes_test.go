@@ -14,6 +14,7 @@ import (
 
 	"github.com/rpk-nessie/rpk-nessie/catalog"
 	"github.com/rpk-nessie/rpk-nessie/catalog/nessietest"
+	"github.com/rpk-nessie/rpk-nessie/tests/histories"
 )
 
 // change is something that happens to the table.
@@ -56,12 +57,12 @@ func (w *world) happen(t *rapid.T) {
 	c := byName[rapid.SampledFrom(names).Draw(t, "change")]
 	w.tell("%s", c.name)
 	if err := c.do(w, t); err != nil {
-		w.tell("    the writer failed (%v), %d files are put back", err, w.restore())
+		w.tell("    the writer failed (%v), %d files are put back", err, w.vault.Restore())
 		if err := c.do(w, t); err != nil {
 			w.rt.Fatalf("the test itself: %s: %v\n%s", c.name, err, strings.Join(w.told, "\n"))
 		}
 	}
-	w.secure()
+	w.vault.Secure()
 	w.observe()
 }
 
@@ -70,7 +71,7 @@ func (w *world) commit(t *rapid.T, steps ...nessietest.Step) error {
 	if rapid.IntRange(0, 3).Draw(t, "form") == 0 {
 		c.Form = nessietest.Truncated
 	}
-	written, err := w.writer.Commit(w.ctx, w.key, c)
+	written, err := w.Writer.Commit(w.ctx, w.key, c)
 	if err == nil {
 		w.record(written)
 	}
@@ -79,15 +80,15 @@ func (w *world) commit(t *rapid.T, steps ...nessietest.Step) error {
 
 func (w *world) create(t *rapid.T) {
 	rows := w.rows(t, w.shape.schema(), w.some(t, w.absent(nil), 4))
-	written, err := w.writer.Create(w.ctx, w.key, w.shape.schema(), w.shape.options(), nessietest.Append(rows...))
-	check(w.rt, err)
+	written, err := w.Writer.Create(w.ctx, w.key, w.shape.schema(), w.shape.options(), nessietest.Append(rows...))
+	histories.Check(w.rt, err)
 	w.record(written)
 }
 
 // schema is the one that the writer writes with.
 func (w *world) schema() *iceberg.Schema {
-	tbl, err := w.writer.Table(w.ctx, w.key)
-	check(w.rt, err)
+	tbl, err := w.Writer.Table(w.ctx, w.key)
+	histories.Check(w.rt, err)
 	return tbl.Schema()
 }
 
@@ -96,7 +97,7 @@ func (w *world) live() []int64 {
 	var ids []int64
 	for _, row := range w.of(w.head().snapshot).rows {
 		id, err := strconv.ParseInt(row[fieldID], 10, 64)
-		check(w.rt, err)
+		histories.Check(w.rt, err)
 		ids = append(ids, id)
 	}
 	slices.Sort(ids)
@@ -104,8 +105,8 @@ func (w *world) live() []int64 {
 }
 
 func (w *world) version() int {
-	tbl, err := w.writer.Table(w.ctx, w.key)
-	check(w.rt, err)
+	tbl, err := w.Writer.Table(w.ctx, w.key)
+	histories.Check(w.rt, err)
 	return tbl.Metadata().Version()
 }
 
@@ -295,8 +296,8 @@ func widen(u *table.UpdateSchema) *table.UpdateSchema {
 
 // widenAndWrite writes every row anew under another type of a column.
 func (w *world) widenAndWrite(t *rapid.T) {
-	check(w.rt, w.commit(t, nessietest.ChangeSchema(widen)))
-	check(w.rt, w.commit(t, nessietest.Overwrite(nil, w.rows(t, w.schema(), w.live())...)))
+	histories.Check(w.rt, w.commit(t, nessietest.ChangeSchema(widen)))
+	histories.Check(w.rt, w.commit(t, nessietest.Overwrite(nil, w.rows(t, w.schema(), w.live())...)))
 	w.observe()
 }
 
@@ -312,8 +313,8 @@ func (w *world) expire(t *rapid.T) error {
 
 // rollback makes an ancestor the current snapshot, one of the same schema.
 func (w *world) rollback(t *rapid.T) error {
-	tbl, err := w.writer.Table(w.ctx, w.key)
-	check(w.rt, err)
+	tbl, err := w.Writer.Table(w.ctx, w.key)
+	histories.Check(w.rt, err)
 	var choices []int64
 	meta := tbl.Metadata()
 	for s := meta.CurrentSnapshot(); s != nil && s.ParentSnapshotID != nil; {
@@ -339,21 +340,21 @@ func (w *world) reset(t *rapid.T) error {
 	if len(choices) == 0 {
 		return nil
 	}
-	w.restore()
+	w.vault.Restore()
 	return w.resetTo(choices[rapid.IntRange(0, len(choices)-1).Draw(t, "to")])
 }
 
 func (w *world) resetTo(to head) error {
-	main, err := w.client.Reference(w.ctx, "main")
-	check(w.rt, err)
-	_, err = w.client.AssignReference(w.ctx, main, catalog.Ref{Name: "main", Hash: to.commit})
+	main, err := w.Client.Reference(w.ctx, "main")
+	histories.Check(w.rt, err)
+	_, err = w.Client.AssignReference(w.ctx, main, catalog.Ref{Name: "main", Hash: to.commit})
 	w.moved, w.marked, w.aimed = true, true, w.shape.version != "3"
 	return err
 }
 
 func (w *world) recreate(t *rapid.T) error {
 	rows := w.rows(t, w.shape.schema(), w.some(t, w.absent(nil), 4))
-	written, err := w.writer.Recreate(w.ctx, w.key, w.shape.schema(), w.shape.options(), nessietest.Append(rows...))
+	written, err := w.Writer.Recreate(w.ctx, w.key, w.shape.schema(), w.shape.options(), nessietest.Append(rows...))
 	if err == nil {
 		w.moved = true
 		w.record(written)

@@ -5,19 +5,18 @@ package replay
 import (
 	"bytes"
 	"context"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"pgregory.net/rapid"
+
+	"github.com/rpk-nessie/rpk-nessie/tests/histories"
 )
 
 // tally counts what all histories together went through.
@@ -44,31 +43,8 @@ const (
 // killed and refused on the way.
 func TestAReplayIsTheTable(t *testing.T) {
 	var all tally
-	t.Run("lanes", func(t *testing.T) {
-		for lane := range lanes {
-			t.Run(strconv.Itoa(lane), func(t *testing.T) {
-				t.Parallel()
-				checkFrom(t, lane, func(rt *rapid.T) { drive(t.Context(), rt, &all) })
-			})
-		}
-	})
-	t.Logf("seed %d: %s", seed, all.String())
-	assert.GreaterOrEqual(t, all.histories.Load(), int64(*replays))
-}
-
-// seeding guards rapid's flag, which the checks of all lanes read as they begin.
-var seeding sync.Mutex
-
-// checkFrom draws from a seed of the lane's own, so that the lanes of a run with
-// -rapid.seed differ, and a seed alone makes them all again.
-func checkFrom(t *testing.T, lane int, prop func(*rapid.T)) {
-	seeding.Lock()
-	check(t, flag.Set("rapid.seed", strconv.FormatUint(seed+uint64(lane)<<32, 10)))
-	var begun sync.Once
-	rapid.Check(t, func(rt *rapid.T) {
-		begun.Do(seeding.Unlock)
-		prop(rt)
-	})
+	lanes.Drive(t, func(ctx context.Context, rt *rapid.T) { drive(ctx, rt, &all) })
+	t.Logf("seed %d: %s", lanes.Seed(), all.String())
 }
 
 func drive(ctx context.Context, rt *rapid.T, all *tally) {
@@ -95,7 +71,7 @@ func drive(ctx context.Context, rt *rapid.T, all *tally) {
 			h.kill()
 		}
 	}
-	h.w.restore()
+	h.w.vault.Restore()
 	h.settle()
 	h.stop()
 }
@@ -107,7 +83,7 @@ func (h *history) acrossTypes() {
 	before := h.w.head()
 	h.w.widenAndWrite(h.rt)
 	h.settle()
-	check(h.rt, h.w.resetTo(before))
+	histories.Check(h.rt, h.w.resetTo(before))
 	h.w.observe()
 	h.settle()
 }
@@ -118,7 +94,7 @@ type history struct {
 	rt      *rapid.T
 	rng     *rand.Rand // for what happens beside the acts: it must not make rapid's draws depend on timing
 	w       *world
-	keeper  *keeper
+	keeper  *histories.Keeper
 	manner  manner
 	setting setting
 	nacks   bool
@@ -131,7 +107,7 @@ type history struct {
 	// done are the messages that were applied, where repeats are dropped.
 	done map[string]bool
 
-	life    *life
+	life    *histories.Life
 	began   head // of the branch as the life began
 	sawLast bool // the step's last batch came in this life
 	flying  []*flight
@@ -149,7 +125,7 @@ type place struct{ step, row int64 }
 
 // flight is a batch on its way.
 type flight struct {
-	d        delivery
+	d        histories.Delivery
 	at       place
 	snapshot string
 	last     bool
@@ -167,7 +143,7 @@ func begun(ctx context.Context, rt *rapid.T, all *tally) *history {
 		stays:       m != byKey,
 	}
 	h := &history{
-		rt: rt, all: all, manner: m, keeper: &keeper{}, replica: newReplica(m == byKey), done: map[string]bool{},
+		rt: rt, all: all, manner: m, keeper: histories.NewKeeper(func([]byte) {}), replica: newReplica(m == byKey), done: map[string]bool{},
 		rng: rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "chance"), 0)),
 		setting: setting{
 			start:    rapid.SampledFrom([]string{"table_scan", "earliest"}).Draw(rt, "start_from"),
@@ -197,14 +173,13 @@ func begun(ctx context.Context, rt *rapid.T, all *tally) *history {
 func (h *history) close() {
 	if l := h.life; l != nil {
 		h.life = nil
-		l.kill(h.flying)
+		h.abandon(l)
 	}
-	h.w.close()
 }
 
 // fail reports a broken promise with the story of the history.
 func (h *history) fail(format string, args ...any) {
-	h.rt.Fatalf("%s\n\nhistory:\n%s\n\ncheckpoint: %s", fmt.Sprintf(format, args...), strings.Join(h.w.told, "\n"), h.keeper.stored())
+	h.rt.Fatalf("%s\n\nhistory:\n%s\n\ncheckpoint: %s", fmt.Sprintf(format, args...), strings.Join(h.w.told, "\n"), h.keeper.Stored())
 }
 
 // live makes sure that the input runs.
@@ -216,16 +191,16 @@ func (h *history) live() {
 	h.w.tell("life, the replica is at %+v (whole: %v)", h.at, h.whole)
 	h.flying, h.due, h.refusals, h.sawLast = nil, map[place]int{}, map[place]int{}, false
 	h.began = h.w.head()
-	h.life = begin(h.w, h.keeper, h.setting)
+	h.life = histories.Begin(h.w.ctx, h.w.rt, h.keeper, h.setting.yaml(h.w), func(string) {})
 }
 
 // deliver takes a batch from the input. Between steps there is a barrier, and
 // there the replica is the table.
-func (h *history) deliver(d delivery) *flight {
-	f := &flight{d: d, snapshot: d.text("snapshot_id"), last: d.text("snapshot_last") == "true"}
-	f.at.step, _ = strconv.ParseInt(d.text("step"), 10, 64)
-	f.at.row, _ = strconv.ParseInt(d.text("first_row"), 10, 64)
-	h.w.tell("    step %d to %s from row %d: %d messages of %s", f.at.step, f.snapshot, f.at.row, len(d.batch), d.text("operation"))
+func (h *history) deliver(d histories.Delivery) *flight {
+	f := &flight{d: d, snapshot: text(d, "snapshot_id"), last: text(d, "snapshot_last") == "true"}
+	f.at.step, _ = strconv.ParseInt(text(d, "step"), 10, 64)
+	f.at.row, _ = strconv.ParseInt(text(d, "first_row"), 10, 64)
+	h.w.tell("    step %d to %s from row %d: %d messages of %s", f.at.step, f.snapshot, f.at.row, len(d.Batch), text(d, "operation"))
 	h.flying = append(h.flying, f)
 	now := step{f.at.step, f.snapshot}
 	if now != h.at {
@@ -244,6 +219,12 @@ func (h *history) deliver(d delivery) *flight {
 		h.due[f.at]--
 	}
 	return f
+}
+
+// text is what the first message of a batch says under a key.
+func text(d histories.Delivery, key string) string {
+	text, _ := d.Batch[0].MetaGet(key)
+	return text
 }
 
 // barrier: nothing of another step is under way.
@@ -269,7 +250,7 @@ func (h *history) compare(at step, when string) {
 	if at.snapshot != "" {
 		var err error
 		id, err = strconv.ParseInt(at.snapshot, 10, 64)
-		check(h.rt, err)
+		histories.Check(h.rt, err)
 	}
 	h.all.steps.Add(1)
 	if diff := h.replica.differs(h.w.of(id)); diff != "" {
@@ -280,12 +261,12 @@ func (h *history) compare(at step, when string) {
 // apply applies the first n messages of a batch.
 func (h *history) apply(f *flight, n int) {
 	id, err := strconv.ParseInt(f.snapshot, 10, 64)
-	check(h.rt, err)
+	histories.Check(h.rt, err)
 	schema := h.w.of(id).schema
-	for i, m := range f.d.batch[:n] {
+	for i, m := range f.d.Batch[:n] {
 		h.all.messages.Add(1)
 		body, err := m.AsBytes()
-		check(h.rt, err)
+		histories.Check(h.rt, err)
 		operation, _ := m.MetaGet("operation")
 		if h.manner == withoutRepeats {
 			ordinal, _ := m.MetaGet("row_ordinal")
@@ -308,17 +289,17 @@ func (h *history) apply(f *flight, n int) {
 			}
 		}
 	}
-	f.applied = f.applied || n == len(f.d.batch)
+	f.applied = f.applied || n == len(f.d.Batch)
 }
 
 // accept acknowledges a batch, applied before if it is not yet.
 func (h *history) accept(f *flight) {
 	if !f.applied {
-		h.apply(f, len(f.d.batch))
+		h.apply(f, len(f.d.Batch))
 	}
 	h.land(f)
 	h.complete()
-	if err := f.d.ack(context.Background(), nil); err != nil {
+	if err := f.d.Ack(context.Background(), nil); err != nil {
 		h.fail("acknowledging: %v", err)
 	}
 }
@@ -344,7 +325,7 @@ func (h *history) reject(f *flight, applied int) {
 	h.land(f)
 	h.due[f.at]++
 	h.refusals[f.at]++
-	if err := f.d.ack(context.Background(), errRefused); err != nil {
+	if err := f.d.Ack(context.Background(), histories.ErrRefused); err != nil {
 		h.fail("refusing: %v", err)
 	}
 }
@@ -354,9 +335,9 @@ func (h *history) land(f *flight) {
 }
 
 // take decides what becomes of a batch.
-func (h *history) take(d delivery) {
+func (h *history) take(d histories.Delivery) {
 	f := h.deliver(d)
-	n := len(f.d.batch)
+	n := len(f.d.Batch)
 	// From the third refusal on the retry wrapper of Benthos v4.60.0 pauses, and a stop in this pause can make it wait
 	// for ever, which is not what is tested here.
 	mayRefuse := h.nacks && h.refusals[f.at] < 2
@@ -397,9 +378,9 @@ func (h *history) readSome() {
 	h.w.tell("read a little")
 	for range 1 + h.rng.IntN(4) {
 		select {
-		case d := <-h.life.got:
+		case d := <-h.life.Got:
 			h.take(d)
-		case <-h.life.ended:
+		case <-h.life.Ended:
 			h.finish()
 			return
 		case <-time.After(10 * moment):
@@ -411,16 +392,16 @@ func (h *history) readSome() {
 // await takes batches until the input has caught up or refuses.
 func (h *history) await() (caughtUp bool, refused string) {
 	head := h.w.head()
-	mark, _, told := h.life.seen()
-	deadline := time.NewTimer(patience)
+	mark, _, told := h.life.Seen()
+	deadline := time.NewTimer(histories.Patience)
 	defer deadline.Stop()
 	for {
 		select {
-		case d := <-h.life.got:
+		case d := <-h.life.Got:
 			h.take(d)
 			continue
-		case <-h.life.stir:
-		case <-h.life.ended:
+		case <-h.life.Stir:
+		case <-h.life.Ended:
 			why := h.finish()
 			return why == "" && h.began == head, why
 		case <-time.After(moment):
@@ -428,7 +409,7 @@ func (h *history) await() (caughtUp bool, refused string) {
 		case <-deadline.C:
 			h.fail("the input neither goes on nor says why")
 		}
-		polls, under, refused := h.life.seen()
+		polls, under, refused := h.life.Seen()
 		if len(refused) > len(told) {
 			return false, refused[len(refused)-1]
 		}
@@ -441,8 +422,8 @@ func (h *history) await() (caughtUp bool, refused string) {
 
 // finish is the end of a bounded run: why it came early, or "".
 func (h *history) finish() string {
-	_, _, refused := h.life.seen()
-	h.life.end(func(delivery) {})
+	_, _, refused := h.life.Seen()
+	h.life.End(func(histories.Delivery) {})
 	h.life = nil
 	if len(refused) == 0 {
 		return ""
@@ -457,7 +438,7 @@ func (h *history) stop() {
 	h.w.tell("stop")
 	for h.letGo() {
 	}
-	h.life.end(func(d delivery) { h.accept(h.deliver(d)) })
+	h.life.End(func(d histories.Delivery) { h.accept(h.deliver(d)) })
 	h.life = nil
 }
 
@@ -471,9 +452,17 @@ func (h *history) kill() {
 	default:
 		h.w.tell("kill, with %d batches in flight", len(h.flying))
 		h.all.kills.Add(1)
-		h.life.kill(h.flying)
+		h.abandon(h.life)
 		h.life = nil
 	}
+}
+
+func (h *history) abandon(l *histories.Life) {
+	var held []histories.Delivery
+	for _, f := range h.flying {
+		held = append(held, f.d)
+	}
+	l.Kill(held)
 }
 
 // settle lets the input catch up, with all files put back if it lacks one.
@@ -491,7 +480,7 @@ func (h *history) settle() {
 		}
 		h.all.refusals.Add(1)
 		h.w.tell("    refused: %s", refused)
-		if h.w.restore() == 0 {
+		if h.w.vault.Restore() == 0 {
 			h.fail("the input refuses without a cause: %s", refused)
 		}
 		h.stop()

@@ -4,11 +4,7 @@ package replay
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/apache/iceberg-go"
@@ -18,37 +14,25 @@ import (
 	"github.com/rpk-nessie/rpk-nessie/catalog"
 	"github.com/rpk-nessie/rpk-nessie/catalog/nessietest"
 	"github.com/rpk-nessie/rpk-nessie/scan"
+	"github.com/rpk-nessie/rpk-nessie/tests/histories"
+	"github.com/rpk-nessie/rpk-nessie/tests/tables"
 )
-
-// failer ends a test or a history.
-type failer interface {
-	Fatalf(format string, args ...any)
-}
-
-func check(rt failer, err error) {
-	if err != nil {
-		rt.Fatalf("the test itself: %v", err)
-	}
-}
 
 // world is a Nessie with one table whose rows have a unique id, and what
 // iceberg-go reads of each of its snapshots.
 type world struct {
-	rt     failer
-	ctx    context.Context
-	server *nessietest.Server
-	client *catalog.Client
-	writer *nessietest.Writer
-	folder string
+	*tables.Place
+	rt    histories.Failer
+	ctx   context.Context
+	vault *histories.Vault
 
 	key       catalog.Key
 	shape     shape
 	snapshots map[int64]*snapshot
-	heads     []head // of main, oldest first
-	moved     bool   // the branch was reset: ids of schemas and fields are not unique any more
-	marked    bool   // delete files may be live
-	aimed     bool   // position delete files may be, which a vector that iceberg-go writes replaces without having read them
-	kept      map[string]bool
+	heads     []head   // of main, oldest first
+	moved     bool     // the branch was reset: ids of schemas and fields are not unique any more
+	marked    bool     // delete files may be live
+	aimed     bool     // position delete files may be, which a vector that iceberg-go writes replaces without having read them
 	told      []string // what happened, for failures
 }
 
@@ -116,28 +100,13 @@ func (s shape) options() nessietest.TableOptions {
 	return o
 }
 
-func newWorld(ctx context.Context, rt failer, s shape) *world {
-	folder, err := os.MkdirTemp("", "replay-")
-	check(rt, err)
+func newWorld(ctx context.Context, rt histories.TB, s shape) *world {
 	w := &world{
-		rt: rt, ctx: ctx, folder: folder, key: catalog.Key{"shop", "orders"}, shape: s,
-		snapshots: map[int64]*snapshot{}, kept: map[string]bool{},
+		Place: tables.Open(rt, nessietest.Options{}, nessietest.WriterConfig{}), rt: rt, ctx: ctx, key: tables.Orders(), shape: s,
+		snapshots: map[int64]*snapshot{},
 	}
-	check(rt, os.Mkdir(w.warehouse(), 0o700))
-	w.server, err = nessietest.Start(nessietest.Options{})
-	check(rt, err)
-	w.client, err = catalog.NewClient(catalog.ClientConfig{BaseURL: w.server.URL})
-	check(rt, err)
-	w.writer, err = nessietest.NewWriter(ctx, nessietest.WriterConfig{Catalog: w.client, Warehouse: "file://" + w.warehouse()})
-	check(rt, err)
+	w.vault = histories.NewVault(rt, w.Warehouse)
 	return w
-}
-
-func (w *world) warehouse() string { return filepath.Join(w.folder, "warehouse") }
-
-func (w *world) close() {
-	w.client.Close()
-	check(w.rt, errors.Join(w.server.Close(), os.RemoveAll(w.folder)))
 }
 
 func (w *world) tell(format string, args ...any) {
@@ -151,7 +120,7 @@ func (w *world) record(written nessietest.Written) {
 		w.snapshots[s.SnapshotID] = w.read(written.Metadata, s.SnapshotID)
 		w.tell("    snapshot %d (%s, schema %d): %d rows", s.SnapshotID, s.Summary.Operation, w.snapshots[s.SnapshotID].schema.ID, len(w.snapshots[s.SnapshotID].rows))
 	}
-	w.secure()
+	w.vault.Secure()
 	w.observe()
 }
 
@@ -169,17 +138,17 @@ func (w *world) read(meta table.Metadata, id int64) *snapshot {
 	}
 	out := &snapshot{schema: schema}
 	_, batches, err := tbl.Scan(table.WithSnapshotID(id)).ToArrowRecords(w.ctx)
-	check(w.rt, err)
+	histories.Check(w.rt, err)
 	encoder, err := scan.NewEncoder(schema)
-	check(w.rt, err)
+	histories.Check(w.rt, err)
 	for batch, err := range batches {
-		check(w.rt, err)
+		histories.Check(w.rt, err)
 		buf, ends, err := encoder.Append(nil, nil, batch, 0, int(batch.NumRows()))
-		check(w.rt, err)
+		histories.Check(w.rt, err)
 		start := 0
 		for _, end := range ends {
 			v, err := parse(buf[start:end], schema)
-			check(w.rt, err)
+			histories.Check(w.rt, err)
 			out.rows, start = append(out.rows, v), end
 		}
 		batch.Release()
@@ -196,8 +165,8 @@ func (w *world) read(meta table.Metadata, id int64) *snapshot {
 
 // observe notes what the branch holds.
 func (w *world) observe() {
-	found, err := w.client.Head(w.ctx, catalog.Ref{Name: "main"}, w.key)
-	check(w.rt, err)
+	found, err := w.Client.Head(w.ctx, catalog.Ref{Name: "main"}, w.key)
+	histories.Check(w.rt, err)
 	h := head{found.Content.SnapshotID, found.Reference.Hash}
 	if n := len(w.heads); n == 0 || w.heads[n-1] != h {
 		w.heads = append(w.heads, h)
@@ -216,39 +185,4 @@ func (w *world) of(id int64) *snapshot {
 		w.rt.Fatalf("there is no snapshot %d", id)
 	}
 	return &snapshot{schema: w.shape.schema()}
-}
-
-// secure gives every file of the warehouse a second name, so that what expiry
-// deletes can be put back.
-func (w *world) secure() {
-	check(w.rt, filepath.WalkDir(w.warehouse(), func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		rel, err := filepath.Rel(w.warehouse(), path)
-		if err != nil || w.kept[rel] {
-			return err
-		}
-		w.kept[rel] = true
-		second := w.second(rel)
-		if err := os.MkdirAll(filepath.Dir(second), 0o700); err != nil {
-			return err
-		}
-		return os.Link(path, second)
-	}))
-}
-
-func (w *world) second(rel string) string { return filepath.Join(w.folder, "kept", rel) }
-
-// restore puts all files back and counts those that were gone.
-func (w *world) restore() (restored int) {
-	for rel := range w.kept {
-		switch err := os.Link(w.second(rel), filepath.Join(w.warehouse(), rel)); {
-		case err == nil:
-			restored++
-		case !errors.Is(err, fs.ErrExist):
-			check(w.rt, err)
-		}
-	}
-	return restored
 }

@@ -18,12 +18,20 @@ func WithProgram(run func(binary string) int) int {
 		return 1
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
-	binary := filepath.Join(folder, "rpk-nessie")
-	build := exec.Command("go", "build", "-o", binary, "github.com/rpk-nessie/rpk-nessie/cmd/rpk-nessie")
-	build.Stderr = os.Stderr
-	if err := build.Run(); err != nil {
-		fmt.Fprintln(os.Stderr, "building the binary:", err)
+	binary, err := BuildProgram(folder)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return run(binary)
+}
+
+// BuildProgram builds rpk-nessie into a folder.
+func BuildProgram(folder string) (binary string, err error) {
+	binary = filepath.Join(folder, "rpk-nessie")
+	text, err := exec.Command("go", "build", "-o", binary, "github.com/rpk-nessie/rpk-nessie/cmd/rpk-nessie").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("building the binary: %w\n%s", err, text)
+	}
+	return binary, nil
 }

@@ -12,10 +12,11 @@ import (
 	"net"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/rpk-nessie/rpk-nessie/tests/ports"
 )
 
 // Redis is a server that writes each change to disk before it answers.
@@ -29,26 +30,18 @@ func StartRedis(t testing.TB) *Redis {
 	t.Helper()
 	program := installed(t, "redis-server", "redis-server")
 	folder := newFolder(t, "redis")
-	port := freePorts(t, 1)[0]
-	r := &Redis{URL: fmt.Sprintf("redis://127.0.0.1:%d", port)}
-	r.Process = &Process{name: "Redis", folder: folder, ready: redisAnswers(port), command: []string{
-		program, "--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", folder, "--save", "", "--appendonly", "yes", "--appendfsync", "always",
+	address := ports.Free(t)
+	r := &Redis{URL: "redis://" + address}
+	r.Process = &Process{name: "Redis", folder: folder, ready: redisAnswers(address), command: []string{
+		program, "--bind", "127.0.0.1", "--port", portOf(address), "--dir", folder, "--save", "", "--appendonly", "yes", "--appendfsync", "always",
 	}}
 	r.start(t)
 	return r
 }
 
 // redisAnswers is ready when commands are taken: while Redis loads its data it takes connections only.
-func redisAnswers(port int) func(context.Context) error {
-	return func(ctx context.Context) error {
-		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-		if err != nil {
-			return err
-		}
-		defer conn.Close()
-		if err := endWith(ctx, conn); err != nil {
-			return err
-		}
+func redisAnswers(address string) func(context.Context) error {
+	return answers(address, func(conn net.Conn) error {
 		if _, err := fmt.Fprint(conn, "PING\r\n"); err != nil {
 			return err
 		}
@@ -57,7 +50,7 @@ func redisAnswers(port int) func(context.Context) error {
 			err = errors.New(strings.TrimSpace(line))
 		}
 		return err
-	}
+	})
 }
 
 // Postgres is a server with one database, postgres, and one user, follower.
@@ -81,27 +74,19 @@ func StartPostgres(t testing.TB) *Postgres {
 	if text, err := create.CombinedOutput(); err != nil {
 		t.Fatalf("making PostgreSQL's database: %v\n%s", err, text)
 	}
-	port := freePorts(t, 1)[0]
-	p := &Postgres{DSN: fmt.Sprintf("postgres://follower@127.0.0.1:%d/postgres?sslmode=disable", port)}
-	p.Process = &Process{name: "PostgreSQL", folder: folder, account: account, ready: postgresAnswers(port), command: []string{
-		program, "-D", data, "-p", strconv.Itoa(port), "-c", "listen_addresses=127.0.0.1", "-k", folder,
+	address := ports.Free(t)
+	p := &Postgres{DSN: fmt.Sprintf("postgres://follower@%s/postgres?sslmode=disable", address)}
+	p.Process = &Process{name: "PostgreSQL", folder: folder, account: account, ready: postgresAnswers(address), command: []string{
+		program, "-D", data, "-p", portOf(address), "-c", "listen_addresses=127.0.0.1", "-k", folder,
 	}}
 	p.start(t)
 	return p
 }
 
 // postgresAnswers is ready when the server takes sessions: until then it answers a startup message with an error.
-func postgresAnswers(port int) func(context.Context) error {
+func postgresAnswers(address string) func(context.Context) error {
 	startup := "\x00\x03\x00\x00user\x00follower\x00database\x00postgres\x00\x00"
-	return func(ctx context.Context) error {
-		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-		if err != nil {
-			return err
-		}
-		defer conn.Close()
-		if err := endWith(ctx, conn); err != nil {
-			return err
-		}
+	return answers(address, func(conn net.Conn) error {
 		if _, err := conn.Write(append([]byte{0, 0, 0, byte(len(startup) + 4)}, startup...)); err != nil {
 			return err
 		}
@@ -110,5 +95,5 @@ func postgresAnswers(port int) func(context.Context) error {
 			err = fmt.Errorf("the server answers %q", kind)
 		}
 		return err
-	}
+	})
 }

@@ -7,8 +7,9 @@ package servers
 import (
 	"fmt"
 	"path/filepath"
-	"strconv"
 	"testing"
+
+	"github.com/rpk-nessie/rpk-nessie/tests/ports"
 )
 
 const (
@@ -28,14 +29,14 @@ func StartAzurite(t testing.TB) *Azurite {
 	node := installed(t, "node", "nodejs")
 	program := fetched(t, "azurite-"+azuriteVersion, "node_modules", "azurite", "dist", "src", "blob", "main.js")
 	folder := newFolder(t, "azurite")
-	port := freePorts(t, 1)[0]
+	address := ports.Free(t)
 	const (
 		account = "devstoreaccount1" // Azurite's own, with its well-known key
 		key     = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 	)
-	a := &Azurite{ConnectionString: fmt.Sprintf("DefaultEndpointsProtocol=http;AccountName=%s;AccountKey=%s;BlobEndpoint=http://127.0.0.1:%d/%[1]s;", account, key, port)}
-	a.Process = &Process{name: "Azurite", folder: folder, ready: listens(port), command: []string{
-		node, program, "--blobHost", "127.0.0.1", "--blobPort", strconv.Itoa(port), "--location", filepath.Join(folder, "data"), "--skipApiVersionCheck", "--disableTelemetry",
+	a := &Azurite{ConnectionString: fmt.Sprintf("DefaultEndpointsProtocol=http;AccountName=%s;AccountKey=%s;BlobEndpoint=http://%s/%[1]s;", account, key, address)}
+	a.Process = &Process{name: "Azurite", folder: folder, ready: listens(address), command: []string{
+		node, program, "--blobHost", "127.0.0.1", "--blobPort", portOf(address), "--location", filepath.Join(folder, "data"), "--skipApiVersionCheck", "--disableTelemetry",
 	}}
 	a.start(t)
 	return a
@@ -52,10 +53,10 @@ func StartGCS(t testing.TB, bucket string) *GCS {
 	t.Helper()
 	program := fetched(t, "gcs-emulator-"+gcsEmulatorVersion, "bin", "gcp-storage-emulator")
 	folder := newFolder(t, "gcs")
-	port := freePorts(t, 1)[0]
-	g := &GCS{Host: fmt.Sprintf("http://127.0.0.1:%d", port)}
-	g.Process = &Process{name: "the emulator of Google Cloud Storage", folder: folder, ready: listens(port), command: []string{
-		program, "start", "--host", "127.0.0.1", "--port", strconv.Itoa(port), "--default-bucket", bucket, "--in-memory",
+	address := ports.Free(t)
+	g := &GCS{Host: "http://" + address}
+	g.Process = &Process{name: "the emulator of Google Cloud Storage", folder: folder, ready: listens(address), command: []string{
+		program, "start", "--host", "127.0.0.1", "--port", portOf(address), "--default-bucket", bucket, "--in-memory",
 	}}
 	g.start(t)
 	return g

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/rpk-nessie/rpk-nessie/tests/ports"
 )
 
 // KafkaVersion is the one that scripts/fetch-servers fetches.
@@ -34,16 +36,16 @@ func StartKafka(t testing.TB) *Kafka {
 	fetched(t, "kafka-"+KafkaVersion, "lib", "kafka_2.13-"+KafkaVersion+".jar")
 	classes := filepath.Join(fetched(t, "kafka-"+KafkaVersion, "lib"), "*")
 	folder := newFolder(t, "kafka")
-	ports := freePorts(t, 2)
+	address := ports.Free(t)
 	properties := filepath.Join(folder, "server.properties")
-	if err := os.WriteFile(properties, []byte(kafkaProperties(folder, ports[0], ports[1])), 0o600); err != nil {
+	if err := os.WriteFile(properties, []byte(kafkaProperties(folder, address, ports.Free(t))), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	format := exec.CommandContext(t.Context(), java, "-cp", classes, "kafka.tools.StorageTool", "format", "-t", "cnBrLW5lc3NpZS10ZXN0cw", "-c", properties)
 	if text, err := format.CombinedOutput(); err != nil {
 		t.Fatalf("formatting Kafka's storage: %v\n%s", err, text)
 	}
-	k := &Kafka{Address: fmt.Sprintf("127.0.0.1:%d", ports[0])}
+	k := &Kafka{Address: address}
 	k.Process = &Process{
 		name: "Kafka " + KafkaVersion, folder: folder, ready: k.answers,
 		command: []string{java, "-Xmx512m", "-cp", classes, "kafka.Kafka", properties},
@@ -62,13 +64,13 @@ func (k *Kafka) answers(ctx context.Context) error {
 	return client.Ping(ctx)
 }
 
-func kafkaProperties(folder string, port, controller int) string {
+func kafkaProperties(folder, address, controller string) string {
 	return fmt.Sprintf(`process.roles=broker,controller
 node.id=1
-controller.quorum.voters=1@127.0.0.1:%[3]d
+controller.quorum.voters=1@%[3]s
 controller.listener.names=CONTROLLER
-listeners=PLAINTEXT://127.0.0.1:%[2]d,CONTROLLER://127.0.0.1:%[3]d
-advertised.listeners=PLAINTEXT://127.0.0.1:%[2]d
+listeners=PLAINTEXT://%[2]s,CONTROLLER://%[3]s
+advertised.listeners=PLAINTEXT://%[2]s
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
 log.dirs=%[1]s/data
 num.partitions=3
@@ -79,5 +81,5 @@ transaction.state.log.min.isr=1
 group.initial.rebalance.delay.ms=0
 broker.heartbeat.interval.ms=250
 broker.session.timeout.ms=1000
-`, folder, port, controller)
+`, folder, address, controller)
 }

@@ -15,6 +15,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -179,39 +180,29 @@ func (p *Process) Log() string {
 	return string(text)
 }
 
-// freePorts are free now; whoever comes first gets them.
-func freePorts(t testing.TB, count int) []int {
-	t.Helper()
-	ports := make([]int, count)
-	for i := range ports {
-		listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer listener.Close()
-		ports[i] = listener.Addr().(*net.TCPAddr).Port
-	}
-	return ports
-}
+// portOf is the port of an address.
+func portOf(address string) string { return address[strings.LastIndexByte(address, ':')+1:] }
 
 // listens is ready when a connection is taken.
-func listens(port int) func(context.Context) error {
+func listens(address string) func(context.Context) error {
+	return answers(address, func(net.Conn) error { return nil })
+}
+
+// answers is ready when a conversation with the server goes well.
+func answers(address string, talk func(net.Conn) error) func(context.Context) error {
 	return func(ctx context.Context) error {
-		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 		if err != nil {
 			return err
 		}
-		return conn.Close()
+		defer conn.Close()
+		if deadline, limited := ctx.Deadline(); limited {
+			if err := conn.SetDeadline(deadline); err != nil {
+				return err
+			}
+		}
+		return talk(conn)
 	}
-}
-
-// endWith lets reads and writes fail when ctx does.
-func endWith(ctx context.Context, conn net.Conn) error {
-	deadline, limited := ctx.Deadline()
-	if !limited {
-		return nil
-	}
-	return conn.SetDeadline(deadline)
 }
 
 // howToFetchConnectors is howToFetch for what only the binary's connectors are tested with.

@@ -14,13 +14,15 @@ import (
 	"github.com/redpanda-data/benthos/v4/public/service"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/rpk-nessie/rpk-nessie/tests/tables"
 )
 
 // dataFiles are the data files of the shop's table.
 func (s *shop) dataFiles() map[string]bool {
 	s.t.Helper()
 	found := map[string]bool{}
-	require.NoError(s.t, filepath.WalkDir(s.warehouse, func(path string, _ fs.DirEntry, err error) error {
+	require.NoError(s.t, filepath.WalkDir(s.Warehouse, func(path string, _ fs.DirEntry, err error) error {
 		if strings.HasSuffix(path, ".parquet") {
 			found[path] = true
 		}
@@ -70,7 +72,7 @@ func TestAChangelogStoresWhatIsUnderWayBeforeItLeaves(t *testing.T) {
 	for path := range s.dataFiles() {
 		assert.True(t, known[path])
 	}
-	require.NoError(t, filepath.WalkDir(s.warehouse, func(path string, _ fs.DirEntry, err error) error {
+	require.NoError(t, filepath.WalkDir(s.Warehouse, func(path string, _ fs.DirEntry, err error) error {
 		if back, away := strings.CutSuffix(path, ".away"); away {
 			err = errors.Join(err, os.Rename(path, back))
 		}
@@ -82,5 +84,5 @@ func TestAChangelogStoresWhatIsUnderWayBeforeItLeaves(t *testing.T) {
 	for _, row := range r.out.all() {
 		said = append(said, row.meta[metaOperation].(string)+" "+row.body)
 	}
-	assert.Equal(t, []string{"insert " + order(2), "delete " + order(2)}, said)
+	assert.Equal(t, []string{"insert " + tables.Order(2), "delete " + tables.Order(2)}, said)
 }

@@ -25,6 +25,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpk-nessie/rpk-nessie/catalog/nessietest"
+	"github.com/rpk-nessie/rpk-nessie/tests/ports"
+	"github.com/rpk-nessie/rpk-nessie/tests/tables"
 )
 
 const secret = "s3cr3t-t0ken"
@@ -38,7 +40,7 @@ type failing struct {
 }
 
 var failures = map[string]failing{
-	"unreachable URL": {set: func(s *shop, _ *rig, f map[string]string) { f["base_url"] = closedPort(s.t) }},
+	"unreachable URL": {set: func(s *shop, _ *rig, f map[string]string) { f["base_url"] = "http://" + ports.Free(s.t) }},
 	"HTML answer": {set: func(s *shop, _ *rig, f map[string]string) {
 		html := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/html")
@@ -76,17 +78,9 @@ var failures = map[string]failing{
 	"unknown column":        {set: func(_ *shop, _ *rig, f map[string]string) { f["columns"] = "[ prize ]" }},
 }
 
-func closedPort(t *testing.T) string {
-	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, l.Close())
-	return "http://" + l.Addr().String()
-}
-
 // refuse lets the server answer every request with one status.
 func (s *shop) refuse(status int) {
-	s.server.Intercept(func(w http.ResponseWriter, _ *http.Request) bool {
+	s.Server.Intercept(func(w http.ResponseWriter, _ *http.Request) bool {
 		w.WriteHeader(status)
 		return true
 	})
@@ -94,7 +88,7 @@ func (s *shop) refuse(status int) {
 
 func (s *shop) remove(pattern string) {
 	s.t.Helper()
-	found, err := filepath.Glob(filepath.Join(s.warehouse, pattern))
+	found, err := filepath.Glob(filepath.Join(s.Warehouse, pattern))
 	require.NoError(s.t, err)
 	require.NotEmpty(s.t, found)
 	for _, path := range found {
@@ -131,7 +125,7 @@ func (f failing) prepare(t *testing.T) (*shop, *rig, []string) {
 
 // masked is a text without what differs between runs.
 func masked(s *shop, text string) string {
-	text = strings.ReplaceAll(text, s.warehouse, "WAREHOUSE")
+	text = strings.ReplaceAll(text, s.Warehouse, "WAREHOUSE")
 	for pattern, by := range map[string]string{
 		`http://127\.0\.0\.1:\d+`: "http://SERVER",
 		`127\.0\.0\.1:\d+`:        "SERVER",
@@ -210,7 +204,7 @@ func TestARunningInputGoesOnOnceTheServerIsBack(t *testing.T) {
 	assert.True(t, r.logs.has("Reading stopped and keeps its place: "), r.logs)
 	gets := 0
 	r.cache.fail(func() error { gets++; return nil }, nil)
-	s.server.Intercept(nil)
+	s.Server.Intercept(nil)
 	s.add(2)
 	r.delivered(2)
 	l.stop()
@@ -220,8 +214,8 @@ func TestARunningInputGoesOnOnceTheServerIsBack(t *testing.T) {
 
 func TestTheRightCredentialsAreSent(t *testing.T) {
 	s := openShop(t, nessietest.Options{})
-	s.create(nessietest.TableOptions{}, nessietest.Append(order(1)))
-	s.server.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
+	s.create(nessietest.TableOptions{}, nessietest.Append(tables.Order(1)))
+	s.Server.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Header.Get("Authorization") == "Bearer "+secret && r.Header.Get("X-Api-Key") == "key" {
 			return false
 		}
@@ -237,7 +231,7 @@ func TestTheRightCredentialsAreSent(t *testing.T) {
 
 func TestATokenIsFetchedByClientCredentials(t *testing.T) {
 	s := openShop(t, nessietest.Options{})
-	s.create(nessietest.TableOptions{}, nessietest.Append(order(1)))
+	s.create(nessietest.TableOptions{}, nessietest.Append(tables.Order(1)))
 	login := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		if id, given, _ := r.BasicAuth(); id != "reader" || given != secret || r.FormValue("scope") != "catalog" {
@@ -248,7 +242,7 @@ func TestATokenIsFetchedByClientCredentials(t *testing.T) {
 		fmt.Fprint(w, `{"access_token":"a token","token_type":"bearer","expires_in":300}`)
 	}))
 	t.Cleanup(login.Close)
-	s.server.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
+	s.Server.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Header.Get("Authorization") == "Bearer a token" {
 			return false
 		}
@@ -306,7 +300,7 @@ func TestAnInputWithoutCheckpointsKeepsItsPlaceInMemory(t *testing.T) {
 	r.delivered(1)
 	s.refuse(http.StatusServiceUnavailable)
 	r.eventually(func() bool { return r.numbers.of("input_connection_lost") == 1 }, "the loss")
-	s.server.Intercept(nil)
+	s.Server.Intercept(nil)
 	s.add(2)
 	r.delivered(2)
 	l.stop()
@@ -357,7 +351,7 @@ func TestConnectAsksForGrowingWaits(t *testing.T) {
 			for i, want := range tc.want {
 				assert.Equal(t, want, attempt(), "attempt %d", i+1)
 			}
-			s.server.Intercept(nil)
+			s.Server.Intercept(nil)
 			require.NoError(t, in.Connect(t.Context()))
 		})
 	}
@@ -366,7 +360,7 @@ func TestConnectAsksForGrowingWaits(t *testing.T) {
 func TestTLSSettingsAreUsedAndConnectionsClosed(t *testing.T) {
 	s := newShop(t)
 	s.add(1)
-	secure := httptest.NewUnstartedServer(s.server.Nessie)
+	secure := httptest.NewUnstartedServer(s.Server.Nessie)
 	var open atomic.Int64
 	secure.Config.ConnState = func(_ net.Conn, state http.ConnState) {
 		switch state {

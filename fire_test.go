@@ -5,7 +5,6 @@ package nessie
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
@@ -23,8 +22,9 @@ func TestACacheThatFailsHalfOfTheTime(t *testing.T) {
 	r := newRig(t)
 	l := r.start(s.increments("start_from: earliest", "poll_interval: 1ms", "batch_rows: 2"))
 	r.eventually(func() bool { return len(r.cache.writes()) >= 2 }, "the claim and the start")
+	fails := false
 	r.cache.fail(nil, func() error {
-		if rand.IntN(2) == 0 {
+		if fails = !fails; fails {
 			return errors.New("the store is down for a moment")
 		}
 		return nil

@@ -22,7 +22,7 @@ import (
 // last one's manifest list is that of the real one.
 func (s *shop) lengthen(n int) {
 	s.t.Helper()
-	head, err := s.client.Head(s.t.Context(), catalog.Ref{Name: "main"}, s.key)
+	head, err := s.Client.Head(s.t.Context(), catalog.Ref{Name: "main"}, s.key)
 	require.NoError(s.t, err)
 	from, err := url.Parse(head.Content.MetadataLocation)
 	require.NoError(s.t, err)
@@ -51,7 +51,7 @@ func (s *shop) lengthen(n int) {
 	require.NoError(s.t, os.WriteFile(to, text, 0o600))
 	content := head.Content
 	content.MetadataLocation, content.SnapshotID = "file://"+to, int64(n)
-	_, err = s.client.Commit(s.t.Context(), head.Reference, "many", []catalog.Operation{{Type: catalog.Put, Key: s.key, Content: content}})
+	_, err = s.Client.Commit(s.t.Context(), head.Reference, "many", []catalog.Operation{{Type: catalog.Put, Key: s.key, Content: content}})
 	require.NoError(s.t, err)
 }
 
@@ -66,12 +66,17 @@ func TestIdlePollsAreOneRequestEach(t *testing.T) {
 			l := r.start(s.increments("start_from: latest", "poll_interval: "+interval.String()))
 			unchanged := func() int64 { return r.numbers.of("nessie_polls", "result=unchanged") }
 			r.eventually(func() bool { return unchanged() > 0 }, "a poll that finds nothing new")
-			s.server.Requests()
-			began, before := time.Now(), unchanged()
+			var began time.Time
+			var before int64
+			r.eventually(func() bool {
+				began, before = time.Now(), unchanged()
+				s.Server.Requests()
+				return unchanged() == before
+			}, "a moment in which no poll ends")
 			r.eventually(func() bool { return unchanged() >= before+10 }, "ten more")
 			l.stop()
 			took, polls := time.Since(began), unchanged()-before
-			asked := s.server.Requests()
+			asked := s.Server.Requests()
 			assert.InDelta(t, polls, len(asked), 1, "the requests of %d polls (one may have begun before or after the count)", polls)
 			for _, q := range asked {
 				assert.Equal(t, "content", q.Call)
@@ -94,7 +99,7 @@ rate_limit_resources:
       count: 5
       interval: 1h
 `)
-	r.eventually(func() bool { return len(s.server.Requests()) >= 0 && r.numbers.of("nessie_catalog_requests") == 5 }, "the requests that are allowed")
+	r.eventually(func() bool { return len(s.Server.Requests()) >= 0 && r.numbers.of("nessie_catalog_requests") == 5 }, "the requests that are allowed")
 	assert.Never(t, func() bool { return r.numbers.of("nessie_catalog_requests") > 5 }, 50*time.Millisecond, glance)
 	l.stop()
 }

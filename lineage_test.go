@@ -17,6 +17,7 @@ import (
 
 	"github.com/rpk-nessie/rpk-nessie/catalog"
 	"github.com/rpk-nessie/rpk-nessie/catalog/nessietest"
+	"github.com/rpk-nessie/rpk-nessie/tests/tables"
 )
 
 func TestStarts(t *testing.T) {
@@ -46,7 +47,7 @@ func TestStarts(t *testing.T) {
 	for name, tc := range tests {
 		r := rigs[name]
 		r.run(s.increments(tc.fields...))
-		assert.ElementsMatch(t, append(tc.want, order(4)), r.out.bodies(), "%s: then increments", name)
+		assert.ElementsMatch(t, append(tc.want, tables.Order(4)), r.out.bodies(), "%s: then increments", name)
 		var kinds []any
 		for _, row := range r.out.all() {
 			kinds = append(kinds, row.meta["operation"])
@@ -96,7 +97,7 @@ func TestAStepInProgressIsFinishedFromItsOwnFiles(t *testing.T) {
 		"a scan, more rows meanwhile":    {"table_scan", func(s *shop) { s.add(7) }, orders(span(1, 7)...)},
 		"an append, compacted meanwhile": {"earliest", func(s *shop) { s.commit(nessietest.Compact()) }, orders(span(1, 6)...)},
 		"an append, more rows meanwhile": {"earliest", func(s *shop) { s.add(7) }, orders(span(1, 7)...)},
-		"an append, compaction and more": {"earliest", func(s *shop) { s.commit(nessietest.Compact(), nessietest.Append(order(7))) }, orders(span(1, 7)...)},
+		"an append, compaction and more": {"earliest", func(s *shop) { s.commit(nessietest.Compact(), nessietest.Append(tables.Order(7))) }, orders(span(1, 7)...)},
 		"metadata alone changed":         {"earliest", func(s *shop) { s.commit(nessietest.SetProperties(iceberg.Properties{"a": "b"})) }, orders(span(1, 6)...)},
 		"another column meanwhile":       {"earliest", func(s *shop) { s.commit(nessietest.ChangeSchema(addColumn("note"))) }, orders(span(1, 6)...)},
 		"nothing happened":               {"earliest", func(*shop) {}, orders(span(1, 6)...)},
@@ -160,7 +161,7 @@ func TestChangedColumnsBeginTheStepAnew(t *testing.T) {
 func TestSnapshotsThatRemoveRows(t *testing.T) {
 	is := func(id int64) iceberg.BooleanExpression { return iceberg.EqualTo(iceberg.Reference("id"), id) }
 	remove := nessietest.Delete(is(1))
-	replace := nessietest.Overwrite(is(1), order(10))
+	replace := nessietest.Overwrite(is(1), tables.Order(10))
 	inPart := nessietest.Delete(is(2))
 	tests := map[string]struct {
 		step   nessietest.Step
@@ -213,7 +214,7 @@ func TestSnapshotsThatRemoveRows(t *testing.T) {
 func TestSkippedSnapshotsAreCountedAndWarnedOf(t *testing.T) {
 	s := newShop(t)
 	s.add(1, 2)
-	w := s.commit(nessietest.Overwrite(iceberg.EqualTo(iceberg.Reference("id"), int64(1)), order(10)))
+	w := s.commit(nessietest.Overwrite(iceberg.EqualTo(iceberg.Reference("id"), int64(1)), tables.Order(10)))
 	r := newRig(t)
 	r.run(s.increments("start_from: earliest", "on_overwrite: skip"))
 	warned := strings.Join(r.logs.at(slog.LevelWarn), "\n")
@@ -227,7 +228,7 @@ func TestAddedRowsOfAnOverwriteAreDelivered(t *testing.T) {
 	r := newRig(t)
 	fields := s.increments("start_from: earliest", "on_overwrite: added_rows")
 	r.run(fields)
-	last := s.commit(nessietest.Overwrite(iceberg.EqualTo(iceberg.Reference("id"), int64(1)), order(10)))
+	last := s.commit(nessietest.Overwrite(iceberg.EqualTo(iceberg.Reference("id"), int64(1)), tables.Order(10)))
 	l := r.run(fields)
 	assert.Empty(t, l.reported())
 	assert.Equal(t, orders(1, 2, 10), r.out.bodies(), "row 2 was rewritten, not added")
@@ -249,7 +250,7 @@ func TestAChangelogTellsWhatASnapshotRemoved(t *testing.T) {
 	for _, row := range r.out.all() {
 		got = append(got, fmt.Sprint(row.meta["operation"], " ", row.body))
 	}
-	assert.Equal(t, []string{"delete " + order(2), "update_before " + order(1), `update_after {"id":1,"item":"better"}`}, got)
+	assert.Equal(t, []string{"delete " + tables.Order(2), "update_before " + tables.Order(1), `update_after {"id":1,"item":"better"}`}, got)
 	assert.True(t, r.cache.at(snapshotOf(last)))
 }
 
@@ -272,12 +273,12 @@ func TestTheEndIsInclusiveAndEndsTheInput(t *testing.T) {
 func TestAReplacedTable(t *testing.T) {
 	for name, replace := range map[string]func(*shop) nessietest.Written{
 		"dropped and made again": func(s *shop) nessietest.Written {
-			_, err := s.writer.Drop(s.t.Context(), s.key)
+			_, err := s.Writer.Drop(s.t.Context(), s.key)
 			require.NoError(s.t, err)
-			return s.create(nessietest.TableOptions{}, nessietest.Append(order(7)))
+			return s.create(nessietest.TableOptions{}, nessietest.Append(tables.Order(7)))
 		},
 		"recreated in one commit": func(s *shop) nessietest.Written {
-			w, err := s.writer.Recreate(s.t.Context(), s.key, ordersSchema(), nessietest.TableOptions{}, nessietest.Append(order(7)))
+			w, err := s.Writer.Recreate(s.t.Context(), s.key, tables.OrdersSchema(), nessietest.TableOptions{}, nessietest.Append(tables.Order(7)))
 			require.NoError(s.t, err)
 			return w
 		},
@@ -366,11 +367,11 @@ func TestACheckpointOfAnotherBranchIsFollowed(t *testing.T) {
 	r := newRig(t)
 	r.run(s.increments())
 	assert.Empty(t, r.logs.at(slog.LevelWarn))
-	main, err := s.client.Reference(t.Context(), "main")
+	main, err := s.Client.Reference(t.Context(), "main")
 	require.NoError(t, err)
-	_, err = s.client.CreateReference(t.Context(), catalog.Branch, "renamed", main.Ref())
+	_, err = s.Client.CreateReference(t.Context(), catalog.Branch, "renamed", main.Ref())
 	require.NoError(t, err)
-	_, err = s.writer.OnBranch("renamed").Append(t.Context(), s.key, orders(2)...)
+	_, err = s.Writer.OnBranch("renamed").Append(t.Context(), s.key, orders(2)...)
 	require.NoError(t, err)
 	s.add(3)
 
@@ -389,7 +390,7 @@ func TestARenamedTableIsFollowed(t *testing.T) {
 	s.add(1)
 	r := newRig(t)
 	r.run(s.increments())
-	_, err := s.writer.Rename(t.Context(), s.key, catalog.Key{"shop", "sales"})
+	_, err := s.Writer.Rename(t.Context(), s.key, catalog.Key{"shop", "sales"})
 	require.NoError(t, err)
 	s.key = catalog.Key{"shop", "sales"}
 	s.add(2)
@@ -406,7 +407,7 @@ func TestARenamedTableIsFollowed(t *testing.T) {
 func TestATagThatMovesIsFollowedAndAHashIsFixed(t *testing.T) {
 	s := newShop(t)
 	first := s.add(1)
-	tag, err := s.client.CreateReference(t.Context(), catalog.Tag, "released", catalog.Ref{Name: "main", Hash: first.Commit})
+	tag, err := s.Client.CreateReference(t.Context(), catalog.Tag, "released", catalog.Ref{Name: "main", Hash: first.Commit})
 	require.NoError(t, err)
 	second := s.add(2)
 
@@ -416,7 +417,7 @@ func TestATagThatMovesIsFollowedAndAHashIsFixed(t *testing.T) {
 	a, b := tagged.start(atTag), fixed.start(atHash)
 	tagged.delivered(1)
 	fixed.delivered(1)
-	_, err = s.client.AssignReference(t.Context(), tag, catalog.Ref{Name: "main", Hash: second.Commit})
+	_, err = s.Client.AssignReference(t.Context(), tag, catalog.Ref{Name: "main", Hash: second.Commit})
 	require.NoError(t, err)
 	tagged.delivered(2)
 	before := fixed.numbers.of("nessie_polls", "result=unchanged")

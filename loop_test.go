@@ -232,11 +232,11 @@ func TestFullScansDeliverTheTableAgainAtEachPoll(t *testing.T) {
 		<-release
 		return nil
 	})
-	before := s.server.Counts()["content"]
+	before := s.Server.Counts()["content"]
 	l := r.startYAML(pipelineInFlight(s.fields("poll_interval: 1ms"), 10))
 	<-held
 	r.eventually(func() bool { return r.numbers.of("nessie_rows_in_flight") == 2 }, "all rows of the first scan in flight")
-	assert.Never(t, func() bool { return s.server.Counts()["content"] > before+1 }, 50*time.Millisecond, glance, "no second scan while the first is in flight")
+	assert.Never(t, func() bool { return s.Server.Counts()["content"] > before+1 }, 50*time.Millisecond, glance, "no second scan while the first is in flight")
 	close(release)
 	r.delivered(6)
 	l.stop()

@@ -18,6 +18,7 @@ import (
 
 	"github.com/rpk-nessie/rpk-nessie/catalog"
 	"github.com/rpk-nessie/rpk-nessie/catalog/nessietest"
+	"github.com/rpk-nessie/rpk-nessie/tests/tables"
 )
 
 func TestEveryMetadataKeyHasItsTypeAndValue(t *testing.T) {
@@ -68,7 +69,7 @@ func TestTableScansSayRead(t *testing.T) {
 	r := newRig(t)
 	r.run(s.increments())
 	require.ElementsMatch(t, orders(1, 2), r.out.bodies())
-	head, err := s.client.Reference(t.Context(), "main")
+	head, err := s.Client.Reference(t.Context(), "main")
 	require.NoError(t, err)
 	for _, row := range r.out.all() {
 		assert.Equal(t, "read", row.meta["operation"])
@@ -79,9 +80,9 @@ func TestTableScansSayRead(t *testing.T) {
 func TestNamespacesAreQuoted(t *testing.T) {
 	s := openShop(t, nessietest.Options{})
 	s.key = catalog.Key{"a", "b.c", "orders"}
-	s.create(nessietest.TableOptions{}, nessietest.Append(order(1)))
+	s.create(nessietest.TableOptions{}, nessietest.Append(tables.Order(1)))
 	r := newRig(t)
-	r.run([]string{"base_url: " + s.server.URL, `namespace: 'a."b.c"'`, "table: orders", "storage: { local_root: " + strconv.Quote(s.warehouse) + " }"})
+	r.run([]string{"base_url: " + s.Server.URL, `namespace: 'a."b.c"'`, "table: orders", "storage: { local_root: " + strconv.Quote(s.Warehouse) + " }"})
 	require.Equal(t, orders(1), r.out.bodies())
 	assert.Equal(t, `a."b.c"`, r.out.all()[0].meta["namespace"])
 	assert.Positive(t, r.numbers.of("nessie_rows_read", `table=a."b.c".orders`))

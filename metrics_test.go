@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/rpk-nessie/rpk-nessie/catalog/nessietest"
+	"github.com/rpk-nessie/rpk-nessie/tests/tables"
 )
 
 func TestMetricsOfARun(t *testing.T) {
@@ -46,7 +47,7 @@ func TestMetricsOfARun(t *testing.T) {
 	assert.Zero(t, n.of("nessie_rows_in_flight"))
 	assert.Equal(t, int64(3), n.of("nessie_acked_sequence"))
 	assert.Equal(t, int64(5), n.of("nessie_rows_acked", "table=shop.orders", "label=orders", "path=root.input"))
-	assert.Equal(t, int64(len(order(1))*5), n.of("nessie_bytes_delivered"))
+	assert.Equal(t, int64(len(tables.Order(1))*5), n.of("nessie_bytes_delivered"))
 	assert.Greater(t, n.of("nessie_bytes_read"), int64(1000))
 	assert.Equal(t, int64(3), n.of("nessie_steps", "found_by=metadata")+n.of("nessie_steps", "found_by=header"))
 	assert.Positive(t, n.of("nessie_polls", "result=unchanged"))

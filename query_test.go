@@ -9,6 +9,8 @@ import (
 	"github.com/redpanda-data/benthos/v4/public/service"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/rpk-nessie/rpk-nessie/tests/tables"
 )
 
 func TestAQueryFiltersAFullScan(t *testing.T) {
@@ -18,7 +20,7 @@ func TestAQueryFiltersAFullScan(t *testing.T) {
 		want   []string
 	}{
 		{"json", nil, orders(2, 4)},
-		{"ndjson", []string{"format: ndjson", "batch_rows: 1"}, []string{order(2) + "\n", order(4) + "\n"}},
+		{"ndjson", []string{"format: ndjson", "batch_rows: 1"}, []string{tables.Order(2) + "\n", tables.Order(4) + "\n"}},
 		{"without the column", []string{"columns: [ item ]"}, []string{`{"item":"item 2"}`, `{"item":"item 4"}`}},
 	}
 	for _, tc := range tests {

@@ -14,6 +14,8 @@ import (
 	"github.com/redpanda-data/benthos/v4/public/service"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/rpk-nessie/rpk-nessie/tests/tables"
 )
 
 // sieve is an output that refuses some messages of a batch and takes the others, whose rows it keeps: one a line.
@@ -71,7 +73,7 @@ func TestRowsThatAreRefusedInPartAreNotLost(t *testing.T) {
 			l := r.startYAML(yaml)
 			l.await()
 			for id := 1; id <= rows; id++ {
-				require.NotZero(t, out.rows[order(id)], "row %d", id)
+				require.NotZero(t, out.rows[tables.Order(id)], "row %d", id)
 			}
 			assert.Len(t, out.rows, rows)
 			assert.EqualValues(t, rows, r.numbers.of("nessie_rows_acked", "shop.orders"))
@@ -96,7 +98,7 @@ func TestARowThatNothingTakesSoonStandsAlone(t *testing.T) {
 		refusal := service.NewBatchError(batch, errRefused)
 		for i, m := range batch {
 			body, _ := m.AsBytes()
-			if string(body) == order(77) {
+			if string(body) == tables.Order(77) {
 				refusal = refusal.Failed(i, errRefused)
 				if len(batch) == 1 {
 					alone++

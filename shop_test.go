@@ -7,36 +7,23 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/apache/iceberg-go"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpk-nessie/rpk-nessie/catalog"
 	"github.com/rpk-nessie/rpk-nessie/catalog/nessietest"
+	"github.com/rpk-nessie/rpk-nessie/tests/tables"
 )
 
 // shop is a Nessie with a table shop.orders in a folder of the test.
 type shop struct {
-	t         *testing.T
-	server    *nessietest.Server
-	client    *catalog.Client
-	writer    *nessietest.Writer
-	warehouse string
-	key       catalog.Key
+	*tables.Place
+	t   *testing.T
+	key catalog.Key
 }
 
 func openShop(t *testing.T, opts nessietest.Options) *shop {
 	t.Helper()
-	server, err := nessietest.Start(opts)
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, server.Close()) })
-	client, err := catalog.NewClient(catalog.ClientConfig{BaseURL: server.URL})
-	require.NoError(t, err)
-	t.Cleanup(client.Close)
-	s := &shop{t: t, server: server, client: client, warehouse: t.TempDir(), key: catalog.Key{"shop", "orders"}}
-	s.writer, err = nessietest.NewWriter(t.Context(), nessietest.WriterConfig{Catalog: client, Warehouse: "file://" + s.warehouse})
-	require.NoError(t, err)
-	return s
+	return &shop{Place: tables.Open(t, opts, nessietest.WriterConfig{}), t: t, key: tables.Orders()}
 }
 
 // newShop has an empty table.
@@ -47,23 +34,16 @@ func newShop(t *testing.T) *shop {
 	return s
 }
 
-func ordersSchema() *iceberg.Schema {
-	return iceberg.NewSchema(0,
-		iceberg.NestedField{ID: 1, Name: "id", Type: iceberg.PrimitiveTypes.Int64, Required: true},
-		iceberg.NestedField{ID: 2, Name: "item", Type: iceberg.PrimitiveTypes.String},
-	)
-}
-
 func (s *shop) create(opts nessietest.TableOptions, steps ...nessietest.Step) nessietest.Written {
 	s.t.Helper()
-	w, err := s.writer.Create(s.t.Context(), s.key, ordersSchema(), opts, steps...)
+	w, err := s.Writer.Create(s.t.Context(), s.key, tables.OrdersSchema(), opts, steps...)
 	require.NoError(s.t, err)
 	return w
 }
 
 func (s *shop) commit(steps ...nessietest.Step) nessietest.Written {
 	s.t.Helper()
-	w, err := s.writer.Commit(s.t.Context(), s.key, nessietest.Change{Message: "change", Steps: steps})
+	w, err := s.Writer.Commit(s.t.Context(), s.key, nessietest.Change{Message: "change", Steps: steps})
 	require.NoError(s.t, err)
 	return w
 }
@@ -77,21 +57,19 @@ func (s *shop) add(ids ...int) nessietest.Written {
 // reset moves main to a commit.
 func (s *shop) reset(commit string) {
 	s.t.Helper()
-	head, err := s.client.Reference(s.t.Context(), "main")
+	head, err := s.Client.Reference(s.t.Context(), "main")
 	require.NoError(s.t, err)
-	_, err = s.client.AssignReference(s.t.Context(), head, catalog.Ref{Name: "main", Hash: commit})
+	_, err = s.Client.AssignReference(s.t.Context(), head, catalog.Ref{Name: "main", Hash: commit})
 	require.NoError(s.t, err)
 }
 
 func orders(ids ...int) []string {
 	rows := make([]string, len(ids))
 	for i, id := range ids {
-		rows[i] = order(id)
+		rows[i] = tables.Order(id)
 	}
 	return rows
 }
-
-func order(id int) string { return fmt.Sprintf(`{"id":%d,"item":"item %d"}`, id, id) }
 
 func span(from, to int) []int {
 	var ids []int
@@ -106,7 +84,7 @@ func snapshotOf(w nessietest.Written) string { return strconv.FormatInt(w.Snapsh
 // fields are the YAML lines of a nessie input on the shop's table; more are added at the end.
 func (s *shop) fields(more ...string) []string {
 	return append([]string{
-		"base_url: " + s.server.URL, "namespace: shop", "table: orders", "max_retries: 0", fmt.Sprintf("storage: { local_root: %q }", s.warehouse),
+		"base_url: " + s.Server.URL, "namespace: shop", "table: orders", "max_retries: 0", fmt.Sprintf("storage: { local_root: %q }", s.Warehouse),
 	}, more...)
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpk-nessie/rpk-nessie/catalog/nessietest"
+	"github.com/rpk-nessie/rpk-nessie/tests/tables"
 )
 
 // No room in the temporary folder stops a changelog in front of the snapshot, with an error that names the folder and what
@@ -24,9 +25,9 @@ func TestAFullTemporaryFolderStopsAChangelogUntilThereIsRoom(t *testing.T) {
 	if !alone(t) {
 		return
 	}
+	s := newShop(t)
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary)
-	s := newShop(t)
 	rows := orders(span(1, 20_000)...)
 	r := newRig(t)
 	fields := s.increments("start_from: latest", "changes: changelog", "identifier_fields: [ id ]", "read_memory: 1MiB")
@@ -49,7 +50,7 @@ func TestAFullTemporaryFolderStopsAChangelogUntilThereIsRoom(t *testing.T) {
 	lift()
 	r.delivered(2)
 	r.eventually(func() bool { return r.cache.at(after) }, "it goes on")
-	assert.Equal(t, []string{order(19923), `{"id":19923,"item":"another"}`}, r.out.bodies())
+	assert.Equal(t, []string{tables.Order(19923), `{"id":19923,"item":"another"}`}, r.out.bodies())
 	left, err := os.ReadDir(temporary)
 	require.NoError(t, err)
 	assert.Empty(t, left)

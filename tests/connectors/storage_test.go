@@ -18,15 +18,14 @@ import (
 	"testing"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
-	"github.com/apache/iceberg-go"
 	iceio "github.com/apache/iceberg-go/io"
 	"github.com/redpanda-data/benthos/v4/public/service"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/rpk-nessie/rpk-nessie/catalog"
 	"github.com/rpk-nessie/rpk-nessie/catalog/nessietest"
 	"github.com/rpk-nessie/rpk-nessie/tests/servers"
+	"github.com/rpk-nessie/rpk-nessie/tests/tables"
 )
 
 const tableBucket = "lake"
@@ -91,40 +90,28 @@ func TestTablesAreReadFromObjectStores(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			files := drafts(store.scheme)
 			settings, put := store.start(t)
-			server, err := nessietest.Start(nessietest.Options{})
+			s := tables.Open(t, nessietest.Options{}, nessietest.WriterConfig{Warehouse: store.warehouse})
+			_, err := s.Writer.Create(t.Context(), tables.Orders(), tables.OrdersSchema(), nessietest.TableOptions{}, nessietest.Append(`{"id":1,"item":"a b/ö"}`))
 			require.NoError(t, err)
-			t.Cleanup(func() { assert.NoError(t, server.Close()) })
-			client, err := catalog.NewClient(catalog.ClientConfig{BaseURL: server.URL})
-			require.NoError(t, err)
-			t.Cleanup(client.Close)
-			w, err := nessietest.NewWriter(t.Context(), nessietest.WriterConfig{Catalog: client, Warehouse: store.warehouse})
-			require.NoError(t, err)
-			key := catalog.Key{"shop", "orders"}
-			schema := iceberg.NewSchema(0,
-				iceberg.NestedField{ID: 1, Name: "id", Type: iceberg.PrimitiveTypes.Int64, Required: true},
-				iceberg.NestedField{ID: 2, Name: "item", Type: iceberg.PrimitiveTypes.String},
-			)
-			_, err = w.Create(t.Context(), key, schema, nessietest.TableOptions{}, nessietest.Append(`{"id":1,"item":"a b/ö"}`))
-			require.NoError(t, err)
-			_, err = w.Append(t.Context(), key, `{"id":2,"item":"c"}`)
+			_, err = s.Writer.Append(t.Context(), tables.Orders(), `{"id":2,"item":"c"}`)
 			require.NoError(t, err)
 			for location, content := range contents(t, files, store.warehouse) {
 				put(strings.TrimPrefix(location, strings.TrimSuffix(store.warehouse, "wh")), content)
 			}
 
-			rows, logged := readOrders(t, server.URL, settings, "start_from: earliest", "incremental_by_snapshot: true", "snapshot_checkpoints: false")
+			rows, logged := readOrders(t, s.Server.URL, settings, "start_from: earliest", "incremental_by_snapshot: true", "snapshot_checkpoints: false")
 			assert.Equal(t, []string{`{"id":1,"item":"a b/ö"}`, `{"id":2,"item":"c"}`}, rows, logged)
-			rows, logged = readOrders(t, server.URL, settings)
+			rows, logged = readOrders(t, s.Server.URL, settings)
 			assert.ElementsMatch(t, []string{`{"id":1,"item":"a b/ö"}`, `{"id":2,"item":"c"}`}, rows, logged)
 
-			rows, logged = readOrders(t, server.URL, store.refuses(settings))
+			rows, logged = readOrders(t, s.Server.URL, store.refuses(settings))
 			assert.Empty(t, rows)
 			assert.Contains(t, logged, store.says)
 
 			// What is not there is told as such.
-			_, err = w.Append(t.Context(), key, `{"id":3,"item":"d"}`)
+			_, err = s.Writer.Append(t.Context(), tables.Orders(), `{"id":3,"item":"d"}`)
 			require.NoError(t, err)
-			rows, logged = readOrders(t, server.URL, settings)
+			rows, logged = readOrders(t, s.Server.URL, settings)
 			assert.Empty(t, rows)
 			assert.Contains(t, logged, "file does not exist. Restore the file")
 		})

@@ -22,6 +22,7 @@ import (
 	"github.com/rpk-nessie/rpk-nessie/catalog"
 	"github.com/rpk-nessie/rpk-nessie/catalog/nessietest"
 	"github.com/rpk-nessie/rpk-nessie/lineage"
+	"github.com/rpk-nessie/rpk-nessie/tests/tables"
 )
 
 const (
@@ -38,11 +39,10 @@ const (
 
 // backlog is a table in an in-memory Nessie, with files that are made when they are read, and counted.
 type backlog struct {
-	t      *testing.T
-	server *nessietest.Server
-	client *catalog.Client
-	key    catalog.Key
-	whole  bool // each metadata file lists every snapshot with its parent, as native writers leave them
+	*tables.Place
+	t     *testing.T
+	key   catalog.Key
+	whole bool // each metadata file lists every snapshot with its parent, as native writers leave them
 
 	mu       sync.Mutex
 	opened   map[string]int
@@ -55,22 +55,16 @@ type backlog struct {
 // newBacklog commits one snapshot after another.
 func newBacklog(t *testing.T, whole bool) *backlog {
 	t.Helper()
-	server, err := nessietest.Start(nessietest.Options{})
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, server.Close()) })
-	client, err := catalog.NewClient(catalog.ClientConfig{BaseURL: server.URL})
-	require.NoError(t, err)
-	t.Cleanup(client.Close)
-	b := &backlog{t: t, server: server, client: client, key: catalog.Key{"orders"}, whole: whole, opened: map[string]int{}}
-	main, err := client.Reference(t.Context(), "main")
+	b := &backlog{Place: tables.Open(t, nessietest.Options{}, nessietest.WriterConfig{}), t: t, key: catalog.Key{"orders"}, whole: whole, opened: map[string]int{}}
+	main, err := b.Client.Reference(t.Context(), "main")
 	require.NoError(t, err)
 	id := ""
 	for n := int64(1); n <= backlogLength; n++ {
 		content := catalog.Content{Type: catalog.ContentTypeIceberg, ID: id, SnapshotID: n, MetadataLocation: metadataFile(n)}
-		main, err = client.Commit(t.Context(), main, "append", []catalog.Operation{{Type: catalog.Put, Key: b.key, Content: content}})
+		main, err = b.Client.Commit(t.Context(), main, "append", []catalog.Operation{{Type: catalog.Put, Key: b.key, Content: content}})
 		require.NoError(t, err)
 		if id == "" {
-			head, err := client.Head(t.Context(), main.Ref(), b.key)
+			head, err := b.Client.Head(t.Context(), main.Ref(), b.key)
 			require.NoError(t, err)
 			id = head.Content.ID
 		}
@@ -86,19 +80,19 @@ func listFile(n int64) string { return fmt.Sprintf("mem://orders/metadata/snap-%
 func (b *backlog) resolve(from int64) (lineage.Resolution, map[string]int) {
 	b.t.Helper()
 	ctx := b.t.Context()
-	b.server.Requests()
+	b.Server.Requests()
 	b.mu.Lock()
 	b.opened, b.most, b.heapMost = map[string]int{}, 0, 0
 	b.heap = liveHeap()
 	b.mu.Unlock()
-	head, err := b.client.Head(ctx, catalog.Ref{Name: "main"}, b.key)
+	head, err := b.Client.Head(ctx, catalog.Ref{Name: "main"}, b.key)
 	require.NoError(b.t, err)
 	table, err := catalog.LoadTable(ctx, b, head.Content.MetadataLocation, head.Content.ID)
 	require.NoError(b.t, err)
 	state, ok := table.State(head.Content.SnapshotID)
 	require.True(b.t, ok)
 	history := catalog.NewHistory(catalog.HistoryConfig{
-		Log: b.client, FS: b, Key: b.key, Head: head, Table: table, Until: &from, Parallelism: atOnce,
+		Log: b.Client, FS: b, Key: b.key, Head: head, Table: table, Until: &from, Parallelism: atOnce,
 	})
 	place := lineage.Place{State: catalog.State{
 		SnapshotID: from, Sequence: from, ContentID: head.Content.ID, TableUUID: state.TableUUID, Records: -1, ManifestList: listFile(from),
@@ -107,7 +101,7 @@ func (b *backlog) resolve(from int64) (lineage.Resolution, map[string]int) {
 	require.NoError(b.t, err)
 	b.look()
 	calls := map[string]int{}
-	for _, r := range b.server.Requests() {
+	for _, r := range b.Server.Requests() {
 		calls[r.Call]++
 	}
 	return res, calls

@@ -22,6 +22,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/rpk-nessie/rpk-nessie/tests/servers"
+	"github.com/rpk-nessie/rpk-nessie/tests/tables"
 )
 
 const group = "readers"
@@ -165,7 +166,7 @@ func produce(t *testing.T, broker string, rows int) {
 	require.NoError(t, err)
 	defer producer.Close()
 	for id := range rows {
-		producer.Produce(t.Context(), kgo.StringRecord(body(id)), func(_ *kgo.Record, err error) { assert.NoError(t, err) })
+		producer.Produce(t.Context(), kgo.StringRecord(tables.Order(id)), func(_ *kgo.Record, err error) { assert.NoError(t, err) })
 	}
 	require.NoError(t, producer.Flush(t.Context()))
 }

@@ -11,16 +11,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/apache/iceberg-go"
 	"github.com/redpanda-data/benthos/v4/public/service"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/rpk-nessie/rpk-nessie/catalog"
-	"github.com/rpk-nessie/rpk-nessie/catalog/nessietest"
 	"github.com/rpk-nessie/rpk-nessie/tests/servers"
+	"github.com/rpk-nessie/rpk-nessie/tests/tables"
 )
 
 const (
@@ -31,46 +29,30 @@ const (
 	patience   = 10 * time.Minute // a million rows on two cores
 )
 
-// shop is a Nessie in this process with a table shop.orders.
-type shop struct {
-	url, warehouse string
-	rows           int
-	snapshotOf     map[int64]int // by snapshot id: which one, so which ids
+// orders is a table of some snapshots.
+type orders struct {
+	*tables.Place
+	rows       int
+	snapshotOf map[int64]int // by snapshot id: which one, so which ids
 }
 
-func openShop(t *testing.T, rows int) *shop {
+func openShop(t *testing.T, rows int) *orders {
 	t.Helper()
-	server, err := nessietest.Start(nessietest.Options{})
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, server.Close()) })
-	client, err := catalog.NewClient(catalog.ClientConfig{BaseURL: server.URL})
-	require.NoError(t, err)
-	t.Cleanup(client.Close)
-	s := &shop{url: server.URL, warehouse: t.TempDir(), rows: rows, snapshotOf: map[int64]int{}}
-	writer, err := nessietest.NewWriter(t.Context(), nessietest.WriterConfig{Catalog: client, Warehouse: "file://" + s.warehouse})
-	require.NoError(t, err)
-	key := catalog.Key{"shop", "orders"}
-	_, err = writer.Create(t.Context(), key, iceberg.NewSchema(0,
-		iceberg.NestedField{ID: 1, Name: "id", Type: iceberg.PrimitiveTypes.Int64, Required: true},
-		iceberg.NestedField{ID: 2, Name: "item", Type: iceberg.PrimitiveTypes.String},
-	), nessietest.TableOptions{})
-	require.NoError(t, err)
+	o := &orders{Place: tables.OpenOrders(t), rows: rows, snapshotOf: map[int64]int{}}
 	for n := range snapshots {
 		var bodies []string
 		for id := n * rows / snapshots; id < (n+1)*rows/snapshots; id++ {
-			bodies = append(bodies, body(id))
+			bodies = append(bodies, tables.Order(id))
 		}
-		written, err := writer.Append(t.Context(), key, bodies...)
+		written, err := o.Writer.Append(t.Context(), tables.Orders(), bodies...)
 		require.NoError(t, err)
-		s.snapshotOf[written.SnapshotID()] = n
+		o.snapshotOf[written.SnapshotID()] = n
 	}
-	return s
+	return o
 }
 
-func body(id int) string { return fmt.Sprintf(`{"id":%d,"item":"item %[1]d"}`, id) }
-
 // pipeline takes the table into the topic, in order, and ends.
-func (s *shop) pipeline(broker string) string {
+func (o *orders) pipeline(broker string) string {
 	return fmt.Sprintf(`
 http: { enabled: false }
 logger: { level: "OFF" }
@@ -95,7 +77,7 @@ output:
 cache_resources:
   - label: progress
     memory: { default_ttl: 24h }
-`, s.url, s.warehouse, broker)
+`, o.Server.URL, o.Warehouse, broker)
 }
 
 func admin(t *testing.T, broker string) *kadm.Client {
@@ -124,10 +106,10 @@ func TestEveryRowReachesABrokerThatCrashes(t *testing.T) {
 	to := admin(t, kafka.Address)
 	_, err := to.CreateTopic(t.Context(), partitions, 1, nil, topic)
 	require.NoError(t, err)
-	s := openShop(t, rows)
+	o := openShop(t, rows)
 
 	builder := service.NewStreamBuilder()
-	require.NoError(t, builder.SetYAML(s.pipeline(kafka.Address)))
+	require.NoError(t, builder.SetYAML(o.pipeline(kafka.Address)))
 	stream, err := builder.Build()
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -141,26 +123,26 @@ func TestEveryRowReachesABrokerThatCrashes(t *testing.T) {
 	}
 	require.NoError(t, <-ended)
 	require.NoError(t, ctx.Err(), "it did not end in time")
-	s.check(t, kafka.Address, stored(t.Context(), to))
+	o.check(t, kafka.Address, stored(t.Context(), to))
 }
 
 // check reads the topic to its end and compares what is there with what was written. Idempotence spans the connections
 // of a producer, so that a crash of the broker doubles nothing.
-func (s *shop) check(t *testing.T, broker string, records int64) {
+func (o *orders) check(t *testing.T, broker string, records int64) {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(broker), kgo.ConsumeTopics(topic))
 	require.NoError(t, err)
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	seen := make([]int, s.rows)
+	seen := make([]int, o.rows)
 	last := [partitions]int{-1, -1, -1}
 	for n := int64(0); n < records; {
 		fetches := client.PollFetches(ctx)
 		require.NoError(t, fetches.Err())
 		fetches.EachRecord(func(r *kgo.Record) {
 			n++
-			id := s.checkRecord(t, r)
+			id := o.checkRecord(t, r)
 			seen[id]++
 			if seen[id] == 1 {
 				require.Greater(t, id, last[r.Partition], "partition %d is out of order", r.Partition)
@@ -181,21 +163,21 @@ func (s *shop) check(t *testing.T, broker string, records int64) {
 	assert.Zero(t, doubled, "rows that are there twice")
 }
 
-func (s *shop) checkRecord(t *testing.T, r *kgo.Record) int {
+func (o *orders) checkRecord(t *testing.T, r *kgo.Record) int {
 	t.Helper()
 	id, err := strconv.Atoi(string(r.Key))
 	require.NoError(t, err)
-	require.Less(t, id, s.rows)
-	require.Equal(t, body(id), string(r.Value))
+	require.Less(t, id, o.rows)
+	require.Equal(t, tables.Order(id), string(r.Value))
 	headers := map[string]string{}
 	for _, h := range r.Headers {
 		headers[h.Key] = string(h.Value)
 	}
 	snapshot, err := strconv.ParseInt(headers["snapshot_id"], 10, 64)
 	require.NoError(t, err)
-	ordinal, known := s.snapshotOf[snapshot]
+	ordinal, known := o.snapshotOf[snapshot]
 	require.True(t, known, "snapshot %d", snapshot)
-	require.True(t, id >= ordinal*s.rows/snapshots && id < (ordinal+1)*s.rows/snapshots, "row %d is not of snapshot %d", id, ordinal)
+	require.True(t, id >= ordinal*o.rows/snapshots && id < (ordinal+1)*o.rows/snapshots, "row %d is not of snapshot %d", id, ordinal)
 	require.Contains(t, []string{"read", "insert"}, headers["operation"])
 	require.Len(t, headers, 2)
 	return id

@@ -7,7 +7,6 @@ package chaos
 import (
 	"flag"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"testing"
 
@@ -18,7 +17,8 @@ import (
 
 var (
 	kills = flag.Int("kills", 30, "how often to kill the binary")
-	seed  = flag.Uint64("seed", rand.Uint64(), "of all that is drawn; what the machine's load decides comes on top")
+	// A change is judged by the moments of the one before; the soak draws others.
+	seed = flag.Uint64("seed", 1, "of all that is drawn; what the machine's load decides comes on top")
 )
 
 // binary is the built program.

@@ -17,9 +17,9 @@ import (
 	"github.com/rpk-nessie/rpk-nessie/tests/corpus"
 )
 
-// tables are all expected files, and every snapshot that any of them knows: a branch's file can know more of a snapshot
+// stories are all expected files, and every snapshot that any of them knows: a branch's file can know more of a snapshot
 // than that of the branch which it was merged into.
-type tables struct {
+type stories struct {
 	all   []*corpus.Expected
 	snaps map[int64]known
 }
@@ -29,9 +29,9 @@ type known struct {
 	schema *corpus.Schema
 }
 
-var loadTables = sync.OnceValues(func() (*tables, error) {
+var loadTables = sync.OnceValues(func() (*stories, error) {
 	all, err := corpus.LoadAll()
-	k := &tables{all: all, snaps: map[int64]known{}}
+	k := &stories{all: all, snaps: map[int64]known{}}
 	for _, e := range all {
 		for _, s := range e.Snapshots {
 			if had, ok := k.snaps[s.ID]; !ok || had.Inserted == nil {
@@ -42,7 +42,7 @@ var loadTables = sync.OnceValues(func() (*tables, error) {
 	return k, err
 })
 
-func (k *tables) named(t *testing.T, name string) *story {
+func (k *stories) named(t *testing.T, name string) *story {
 	t.Helper()
 	at := slices.IndexFunc(k.all, func(e *corpus.Expected) bool { return e.Name == name })
 	require.GreaterOrEqual(t, at, 0, name)
@@ -52,7 +52,7 @@ func (k *tables) named(t *testing.T, name string) *story {
 // story is what one expected file says of its table, from the first commit to the last.
 type story struct {
 	*corpus.Expected
-	k *tables
+	k *stories
 }
 
 // puts are the commits that leave the table there.

@@ -84,7 +84,7 @@ func TestKills(t *testing.T) {
 		from, to    int64 // sequence numbers of where the branch stands in the first lives, and in the last
 		kills       int
 	}
-	for _, l := range []life{
+	for n, l := range []life{
 		{"every snapshot", "earliest", "events", 6, 6, 3},
 		{"a scan", "table_scan", "types", 3, 3, 3},
 		{"many snapshots", "earliest", "many", 60, 60, 3},
@@ -97,12 +97,13 @@ func TestKills(t *testing.T) {
 	} {
 		t.Run(l.name, func(t *testing.T) {
 			t.Parallel()
+			rng := rand.New(rand.NewPCG(*seed, uint64(n)))
 			s := site.known.named(t, l.table)
 			first, last := s.numbered(t, l.from), s.numbered(t, l.to)
 			branch := site.branch(t, first.Hash)
 			r := site.rig(t, branch.at.Name, s.Key(), fields{"start_from": l.start, "batch_rows": 3, "checkpoint_limit": 12})
 			p, out := r.program(), newSink(t)
-			p.output = fields{"http_client": fields{"url": out.URL, "verb": "POST", "max_in_flight": 2, "retry_period": "10ms"}}
+			p.output = fields{"http_client": fields{"url": out.URL, "verb": "POST", "max_in_flight": 2, "retry_period": "10ms", "timeout": "1m"}}
 
 			want := s.after(t, catalog.NoSnapshot, last.SnapshotID)
 			if l.start == "table_scan" {
@@ -110,7 +111,7 @@ func TestKills(t *testing.T) {
 			}
 			k := killing{t: t, s: s, r: r, p: p, out: out, want: want, done: 0}
 			for range l.kills {
-				k.life(1 + rand.IntN(max(1, k.left(first.SnapshotID)-1)))
+				k.life(1 + rng.IntN(max(1, k.left(first.SnapshotID)-1)))
 			}
 			if l.from != l.to {
 				branch.move(last.Hash)

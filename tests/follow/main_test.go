@@ -5,24 +5,27 @@
 package follow
 
 import (
+	"flag"
 	"fmt"
 	"net/http"
 	"os"
 	"sync"
 	"testing"
 
+	_ "github.com/redpanda-data/benthos/v4/public/components/pure"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/rpk-nessie/rpk-nessie/catalog"
 	"github.com/rpk-nessie/rpk-nessie/tests/servers"
-
-	_ "github.com/redpanda-data/benthos/v4/public/components/pure"
 )
 
 var (
 	corpusStack servers.Shared
 	binary      string // the built program
+
+	// A change is judged by the kills of the one before; the soak draws others.
+	seed = flag.Uint64("seed", 1, "of the rows at which the binary is killed")
 )
 
 func TestMain(m *testing.M) { os.Exit(buildAndTest(m)) }
@@ -44,7 +47,7 @@ func buildAndTest(m *testing.M) int {
 type site struct {
 	*servers.Stack
 	client *catalog.Client
-	known  *tables
+	known  *stories
 }
 
 func open(t *testing.T) *site {

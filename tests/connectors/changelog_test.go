@@ -26,6 +26,7 @@ import (
 	"github.com/rpk-nessie/rpk-nessie/catalog/nessietest"
 	"github.com/rpk-nessie/rpk-nessie/tests/corpus"
 	"github.com/rpk-nessie/rpk-nessie/tests/servers"
+	"github.com/rpk-nessie/rpk-nessie/tests/tables"
 )
 
 // Tables that Spark and Flink's habits wrote merge-on-read, in a real Nessie: position deletes, deletion vectors, an
@@ -40,6 +41,7 @@ func TestPostgresEqualsTheTableAfterEveryCommit(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
 	p, db := openPostgres(t)
+	rng := rand.New(rand.NewPCG(*seed, 0))
 	for _, name := range []string{"mor", "dv", "dv_upgraded", "eqdel", "compacted_mor", "rest_mor"} {
 		t.Run(name, func(t *testing.T) {
 			expected, err := corpus.Load(name)
@@ -56,7 +58,7 @@ func TestPostgresEqualsTheTableAfterEveryCommit(t *testing.T) {
 			defer func() {
 				running.kill(t)
 				if t.Failed() {
-					t.Logf("the last pipeline's log:\n%s", running.log)
+					t.Logf("PostgreSQL holds\n%s\nthe last pipeline's log:\n%s", strings.Join(lines(t, db, "SELECT doc FROM "+name+" ORDER BY id"), "\n"), running.log)
 				}
 			}()
 			kills, between, breaks := 0, 0, 0
@@ -67,7 +69,7 @@ func TestPostgresEqualsTheTableAfterEveryCommit(t *testing.T) {
 				equal := func() bool { return slices.Equal(want, copied(t, db, name)) }
 				switch i % 3 {
 				case 1:
-					killed := gate.breakAfter(1+rand.IntN(2500), running.cmd.Process.Kill)
+					killed := gate.breakAfter(1+rng.IntN(2500), running.cmd.Process.Kill)
 					require.Eventually(t, func() bool { return killed() || equal() }, patience, 10*time.Millisecond, "commit %d", i)
 					if gate.disarm() {
 						between++
@@ -76,7 +78,7 @@ func TestPostgresEqualsTheTableAfterEveryCommit(t *testing.T) {
 					running.kill(t)
 					running = start(t, nil, pipeline)
 				case 2:
-					gate.breakAfter(1+rand.IntN(2500), func() error { breaks++; return nil })
+					gate.breakAfter(1+rng.IntN(2500), func() error { breaks++; return nil })
 				}
 				require.Eventually(t, equal, patience, 20*time.Millisecond, "commit %d: %s", i, commit.Message)
 				gate.disarm()
@@ -164,22 +166,11 @@ func TestThePublishedPipelineKeepsPostgresEqual(t *testing.T) {
 	text, err := os.ReadFile("../../resources/pipelines/changelog_to_postgres.yaml")
 	require.NoError(t, err)
 	p, db := openPostgres(t)
-	server, err := nessietest.Start(nessietest.Options{})
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, server.Close()) })
-	client, err := catalog.NewClient(catalog.ClientConfig{BaseURL: server.URL})
-	require.NoError(t, err)
-	t.Cleanup(client.Close)
-	warehouse := t.TempDir()
-	writer, err := nessietest.NewWriter(t.Context(), nessietest.WriterConfig{Catalog: client, Warehouse: "file://" + warehouse})
-	require.NoError(t, err)
+	s := tables.Open(t, nessietest.Options{}, nessietest.WriterConfig{})
 	customers := catalog.Key{"sales", "customers"}
-	_, err = writer.Create(t.Context(), customers, iceberg.NewSchema(0,
-		iceberg.NestedField{ID: 1, Name: "id", Type: iceberg.PrimitiveTypes.Int64, Required: true},
-		iceberg.NestedField{ID: 2, Name: "name", Type: iceberg.PrimitiveTypes.String},
-	), nessietest.TableOptions{Properties: iceberg.Properties{"write.delete.mode": "merge-on-read"}})
+	_, err = s.Writer.Create(t.Context(), customers, tables.Named("name"), nessietest.TableOptions{Properties: iceberg.Properties{"write.delete.mode": "merge-on-read"}})
 	require.NoError(t, err)
-	env := []string{"NESSIE_URL=" + server.URL, "POLL_INTERVAL=0s", "LOCAL_ROOT=" + warehouse, "CHECKPOINT_DIR=" + filepath.Join(t.TempDir(), "checkpoints"), "PG_DSN=" + p.DSN}
+	env := []string{"NESSIE_URL=" + s.Server.URL, "POLL_INTERVAL=0s", "LOCAL_ROOT=" + s.Warehouse, "CHECKPOINT_DIR=" + filepath.Join(t.TempDir(), "checkpoints"), "PG_DSN=" + p.DSN}
 	for _, c := range []struct {
 		step nessietest.Step
 		want []string
@@ -189,7 +180,7 @@ func TestThePublishedPipelineKeepsPostgresEqual(t *testing.T) {
 		{nessietest.RowDelta([]string{`{"id":3,"name":"Cyd"}`, `{"id":4,"name":"D'Arcy"}`}, []string{"id"}, []string{`{"id":3}`}), []string{"(2,Bob)", "(3,Cyd)", "(4,D'Arcy)"}},
 		{nessietest.Compact(), []string{"(2,Bob)", "(3,Cyd)", "(4,D'Arcy)"}},
 	} {
-		_, err := writer.Commit(t.Context(), customers, nessietest.Change{Steps: []nessietest.Step{c.step}})
+		_, err := s.Writer.Commit(t.Context(), customers, nessietest.Change{Steps: []nessietest.Step{c.step}})
 		require.NoError(t, err)
 		start(t, env, string(text)).finish(t)
 		assert.Equal(t, c.want, lines(t, db, "SELECT id, name FROM customers ORDER BY id"))

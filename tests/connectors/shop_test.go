@@ -5,64 +5,67 @@
 package connectors
 
 import (
-	"bufio"
 	"bytes"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
-	"github.com/apache/iceberg-go"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/rpk-nessie/rpk-nessie/catalog"
-	"github.com/rpk-nessie/rpk-nessie/catalog/nessietest"
+	"github.com/rpk-nessie/rpk-nessie/cache"
+	"github.com/rpk-nessie/rpk-nessie/tests/tables"
 )
 
-// shop is a Nessie in this process with a table shop.orders of some snapshots.
-type shop struct {
-	url, warehouse string
-	rows           map[string]bool // as the pipeline delivers them
+// orders is a table of some snapshots.
+type orders struct {
+	*tables.Place
+	rows map[string]bool // as the pipeline delivers them
+	upTo map[string]int  // rows up to and with a snapshot, as checkpoints write its id
 }
 
-func openShop(t *testing.T, snapshots, rowsEach int) *shop {
+func openShop(t *testing.T, snapshots, rowsEach int) *orders {
 	t.Helper()
-	server, err := nessietest.Start(nessietest.Options{})
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, server.Close()) })
-	client, err := catalog.NewClient(catalog.ClientConfig{BaseURL: server.URL})
-	require.NoError(t, err)
-	t.Cleanup(client.Close)
-	s := &shop{url: server.URL, warehouse: t.TempDir(), rows: map[string]bool{}}
-	writer, err := nessietest.NewWriter(t.Context(), nessietest.WriterConfig{Catalog: client, Warehouse: "file://" + s.warehouse})
-	require.NoError(t, err)
-	key := catalog.Key{"shop", "orders"}
-	_, err = writer.Create(t.Context(), key, iceberg.NewSchema(0,
-		iceberg.NestedField{ID: 1, Name: "id", Type: iceberg.PrimitiveTypes.Int64, Required: true},
-		iceberg.NestedField{ID: 2, Name: "item", Type: iceberg.PrimitiveTypes.String},
-	), nessietest.TableOptions{})
-	require.NoError(t, err)
+	o := &orders{Place: tables.OpenOrders(t), rows: map[string]bool{}, upTo: map[string]int{"": 0}}
 	for range snapshots {
 		var bodies []string
 		for range rowsEach {
-			body := fmt.Sprintf(`{"id":%d,"item":"item %[1]d"}`, len(s.rows))
-			s.rows[body] = true
+			body := tables.Order(len(o.rows))
+			o.rows[body] = true
 			bodies = append(bodies, body)
 		}
-		_, err = writer.Append(t.Context(), key, bodies...)
+		written, err := o.Writer.Append(t.Context(), tables.Orders(), bodies...)
 		require.NoError(t, err)
+		o.upTo[strconv.FormatInt(written.SnapshotID(), 10)] = len(o.rows)
 	}
-	return s
+	return o
 }
 
-// input is a bounded read of the table by snapshots, in batches of few rows so that checkpoints are many.
-func (s *shop) input() string {
+// rowsInBatch are few, so that checkpoints are many.
+const rowsInBatch = 20
+
+// stored is how many rows a checkpoint stands behind.
+func (o *orders) stored(t *testing.T, value []byte) int {
+	t.Helper()
+	c, err := cache.Decode("orders", value)
+	require.NoError(t, err)
+	rows, known := o.upTo[c.Last.SnapshotID]
+	require.True(t, known, "snapshot %s", c.Last.SnapshotID)
+	if c.Position != nil {
+		rows += int(c.Position.Row)
+	}
+	return rows
+}
+
+// input is a bounded read of the table by snapshots.
+func (o *orders) input() string {
 	return fmt.Sprintf(`input:
   nessie:
     base_url: %s
@@ -74,9 +77,9 @@ func (s *shop) input() string {
     checkpoint_cache: progress
     checkpoint_cache_key: orders
     checkpoint_limit: 400
-    batch_rows: 20
+    batch_rows: %d
     storage: { local_root: %q }
-`, s.url, s.warehouse)
+`, o.Server.URL, rowsInBatch, o.Warehouse)
 }
 
 // sink takes rows over HTTP, one a line.
@@ -93,11 +96,14 @@ func openSink(t *testing.T) *sink {
 	t.Helper()
 	k := &sink{received: map[string]int{}, reached: map[int]chan struct{}{}}
 	k.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		lines := bufio.NewScanner(r.Body)
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return // cut off by a kill
+		}
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		for lines.Scan() {
-			k.received[lines.Text()]++
+		for line := range strings.Lines(string(body)) {
+			k.received[strings.TrimSuffix(line, "\n")]++
 			k.total++
 		}
 		for n, reached := range k.reached {
@@ -140,7 +146,7 @@ func (k *sink) distinct() map[string]bool {
 
 // output sends a batch as one request.
 func (k *sink) output() string {
-	return "pipeline:\n  threads: 1\n  processors: [ { archive: { format: lines } } ]\noutput:\n  http_client: { url: " + k.URL + ", verb: POST, max_in_flight: 1 }\n"
+	return "pipeline:\n  threads: 1\n  processors: [ { archive: { format: lines } } ]\noutput:\n  http_client: { url: " + k.URL + ", verb: POST, max_in_flight: 1, timeout: 1m }\n"
 }
 
 // process is a pipeline in a process of its own.

@@ -32,19 +32,39 @@ func (s s3Store) get(ctx context.Context, location, rng string) (part, error) {
 		return part{}, err
 	}
 	_, bucket, key := splitS3(location)
+	g := &s3Get{bucket: bucket, key: key, rng: rng}
+	if answer := s.client.patterns.get(ctx, g); answer != nil {
+		return partOf(answer)
+	}
+	defer g.drop()
 	in := &s3.GetObjectInput{Bucket: aws.String(bucket), Key: aws.String(key)}
 	if rng != "" {
 		in.Range = aws.String(rng)
 	}
-	out, err := client.GetObject(ctx, in)
+	out, err := client.GetObject(g.within(ctx), in)
 	if err != nil {
 		return part{}, s.client.explain(err)
 	}
 	p := part{body: out.Body, n: aws.ToInt64(out.ContentLength), size: aws.ToInt64(out.ContentLength), modified: aws.ToTime(out.LastModified)}
-	if out.ContentRange != nil {
-		if p.off, p.size, err = parseContentRange(*out.ContentRange); err != nil {
-			return part{}, errors.Join(err, out.Body.Close())
-		}
+	return p.at(aws.ToString(out.ContentRange))
+}
+
+// partOf is the part that an answer to a request by a pattern holds.
+func partOf(answer *http.Response) (part, error) {
+	p := part{body: answer.Body, n: max(answer.ContentLength, 0), size: max(answer.ContentLength, 0)}
+	// A date that nobody can read is as good as none: it is only shown.
+	p.modified, _ = http.ParseTime(answer.Header.Get("Last-Modified"))
+	return p.at(answer.Header.Get("Content-Range"))
+}
+
+// at says which range of the object p is; "" is all of it.
+func (p part) at(contentRange string) (part, error) {
+	if contentRange == "" {
+		return p, nil
+	}
+	var err error
+	if p.off, p.size, err = parseContentRange(contentRange); err != nil {
+		return part{}, errors.Join(err, p.body.Close())
 	}
 	return p, nil
 }

@@ -89,9 +89,10 @@ type s3Client struct {
 	timeout time.Duration // of which a connection may deliver nothing
 	retried func(location string, err error)
 
-	mu     sync.Mutex
-	client *s3.Client
-	idle   interface{ CloseIdleConnections() }
+	mu       sync.Mutex
+	client   *s3.Client
+	patterns s3Patterns
+	idle     interface{ CloseIdleConnections() }
 }
 
 // get answers the client. Credentials that it fetches later are not bound to ctx, which belongs to the first caller.
@@ -112,6 +113,7 @@ func (c *s3Client) get(ctx context.Context) (*s3.Client, error) {
 		}
 		// Checksums cover whole objects only, and most reads are of ranges.
 		o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
+		c.patterns.use(o)
 	})
 	return c.client, nil
 }

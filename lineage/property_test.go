@@ -157,10 +157,24 @@ func (r *reader) checkError(err error) {
 	case errors.As(err, &lost):
 		require.True(r.t, r.policy.OnLost == LostFail || lost.Problem != "")
 		require.NotEqual(r.t, LostStart, r.policy.OnLost, "there is always a way to stand at the head")
+		r.checkOffers(lost)
 	default:
 		require.NoError(r.t, err)
 	}
 	require.True(r.t, s.Empty() || strings.Contains(err.Error(), fmt.Sprint(s.SnapshotID)), "names the place: %v", err)
+}
+
+// checkOffers follows every way that the error offers.
+func (r *reader) checkOffers(lost *LostError) {
+	for _, w := range lostWays {
+		if !lost.helps(w) {
+			continue
+		}
+		policy := r.policy
+		policy.OnLost = w.policy
+		_, err := Resolve(context.Background(), r.place, r.state(r.head), r.m, policy)
+		require.NoError(r.t, err, "%s is offered: %v", w.policy, lost)
+	}
 }
 
 // checkVerdict holds the verdict against the truth.

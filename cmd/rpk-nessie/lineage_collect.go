@@ -424,11 +424,12 @@ func summaryNumbers(snap *table.Snapshot) (number func(name string) *int64, told
 	}, told
 }
 
-// total fills in how many rows a snapshot holds, behind what it follows.
+// total fills in how many rows a snapshot holds, behind what it follows. Parents that go in a circle end where it began.
 func (c *collector) total(ctx context.Context, s *snapshot) *int64 {
-	if s.Counts.TotalRows != nil || s.state.Empty() {
+	if s.totalled || s.state.Empty() {
 		return s.Counts.TotalRows
 	}
+	s.totalled = true
 	var before *int64
 	if parent := c.snapshots[c.parent[int64(s.ID)]]; parent != nil {
 		before = c.total(ctx, parent)

@@ -71,7 +71,8 @@ type snapshot struct {
 	Gone   bool   `json:"gone,omitempty"`
 	Counts counts `json:"counts"`
 
-	state catalog.State
+	state    catalog.State
+	totalled bool // its total was looked for
 }
 
 type lineRelation string

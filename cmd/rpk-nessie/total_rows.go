@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/apache/iceberg-go"
 
@@ -39,6 +40,9 @@ func (n *totals) of(ctx context.Context, s catalog.State, before, added, removed
 
 // dataRows counts the rows of a state's live data files; those that delete files remove are among them, as in a summary.
 func (t *target) dataRows(ctx context.Context, s catalog.State) (int64, error) {
+	if s.ManifestList == "" && len(s.Manifests) == 0 {
+		return 0, fmt.Errorf("nothing tells the manifests of snapshot %d", s.SnapshotID)
+	}
 	files := t.Storage.Within(ctx)
 	manifests, err := scan.Manifests(ctx, files, s)
 	if err != nil {

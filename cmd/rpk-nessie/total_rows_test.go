@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/rpk-nessie/rpk-nessie/catalog"
 )
 
 // rewriteSummaries makes the table's metadata files say what another writer would say of its snapshots, oldest first. Each
@@ -93,4 +95,9 @@ func TestRowsAreCountedWhereSummariesAreWrongOrSilent(t *testing.T) {
 		totals[r.ID] = *r.Total
 	}
 	assert.Equal(t, map[string]int64{ids[0]: 2, ids[1]: 3, ids[2]: 6, ids[3]: 7}, totals)
+}
+
+// A snapshot that only a commit names has no manifests to count in, which is not the same as no rows.
+func TestRowsOfAnUnknownSnapshotAreUnknown(t *testing.T) {
+	assert.Nil(t, newTotals(nil).of(t.Context(), catalog.State{SnapshotID: 5, Records: -1}, nil, nil, nil))
 }

@@ -277,7 +277,6 @@ func TestTheDifferenceOfTwoStatesIsExactInRows(t *testing.T) {
 
 func TestFilesThatAreNotReadAreRefusedByName(t *testing.T) {
 	for name, refusals := range map[string][]string{
-		"codecs":      {"LZ4 compression in Hadoop framing (data file)"},
 		"formats":     {"Avro data file", "ORC data file"},
 		"expired":     {"gone"},
 		"expired_cow": {"gone"},

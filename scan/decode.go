@@ -18,6 +18,11 @@ import (
 // consumer releases each batch. It is the one place that knows the decoder: everything else sees batches. A task is read
 // by a call of its own, as iceberg-go looks deletion vectors up by data file path across a whole call.
 func (p *Plan) decode(ctx context.Context, t Task, columns []string, rows int) iter.Seq2[arrow.RecordBatch, error] {
+	if len(t.Deletes.Equality) > 0 {
+		if e := p.equalityOf(t, columns); e != nil {
+			return e.decode(ctx, t, rows)
+		}
+	}
 	return func(yield func(arrow.RecordBatch, error) bool) {
 		ctx, cancel := context.WithCancel(ctx) // the decoder only stops reading when its context ends
 		defer cancel()
@@ -73,7 +78,8 @@ func (p *Plan) decode(ctx context.Context, t Task, columns []string, rows int) i
 
 // kindOf tells the task's data file from its delete files.
 func (t Task) kindOf(path string) FileKind {
-	if path == t.File.path || path == "" {
+	_, deletes := t.File.Data.(asData)
+	if !deletes && (path == t.File.path || path == "") {
 		return DataFileKind
 	}
 	return DeleteFileKind
@@ -137,8 +143,6 @@ func undecodable(kind FileKind, path string, err error) error {
 	_, codec, found := strings.Cut(text, "compression for ")
 	codec, unimplemented := strings.CutSuffix(codec, " unimplemented")
 	switch {
-	case found && unimplemented && codec == "LZ4":
-		return &UnsupportedError{What: fmt.Sprintf("LZ4 compression in Hadoop framing (%s)", kind), Path: path}
 	case found && unimplemented:
 		return &UnsupportedError{What: fmt.Sprintf("%s compression (%s)", codec, kind), Path: path}
 	case errors.Is(err, iceberg.ErrNotImplemented):

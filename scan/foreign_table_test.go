@@ -52,6 +52,10 @@ func TestTablesThatDuckDBWroteAreReadAsItReadsThem(t *testing.T) {
 	followForeignTables(t, "duckdb", "s3://bucket")
 }
 
+func TestTablesThatSparkWroteAreReadAsItReadsThem(t *testing.T) {
+	followForeignTables(t, "spark", "s3://bucket")
+}
+
 func followForeignTables(t *testing.T, writer, root string) {
 	folder := filepath.Join(foreignTables, writer)
 	content, err := os.ReadFile(filepath.Join(folder, "cases.json"))

@@ -152,9 +152,15 @@ func filesOf(entries []entry) []File {
 func (s side) read(ctx context.Context, m iceberg.ManifestFile, keep func(entry) bool) ([]entry, error) {
 	s.opened.Add(1)
 	w := watch(ctx, s.fs)
-	entries, err := s.readEntries(w, w, m, keep)
-	if lacksContent(err) {
-		return s.readEntries(w, withContent{w, m}, m, keep)
+	files := iceio.IO(w)
+	entries, err := s.readEntries(w, files, m, keep)
+	for range mends {
+		mend := mendFor(m, err)
+		if mend == nil {
+			break
+		}
+		files = mended{files, m.FilePath(), mend}
+		entries, err = s.readEntries(w, files, m, keep)
 	}
 	return entries, err
 }

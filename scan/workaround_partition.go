@@ -18,6 +18,10 @@ import (
 
 // withPartitionValues is the schema to read one file with.
 func withPartitionValues(schema *iceberg.Schema, meta table.Metadata, f File) (*iceberg.Schema, error) {
+	schema, err := withTypedDefaults(schema)
+	if err != nil {
+		return nil, err
+	}
 	spec := meta.PartitionSpecByID(int(f.Data.SpecID()))
 	if spec == nil || spec.IsUnpartitioned() {
 		return schema, nil

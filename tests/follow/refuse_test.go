@@ -18,7 +18,6 @@ import (
 func TestRefusals(t *testing.T) {
 	site := open(t)
 	for name, says := range map[string]string{
-		"codecs":        "LZ4 compression in Hadoop framing (data file) is not supported: s3://bucket/",
 		"formats":       "Avro data file is not supported: s3://bucket/",
 		"compacted_mor": "", "cow": "", "dv": "", "dv_upgraded": "", "eqdel": "", "mor": "", "overwritten": "", "rest_mor": "",
 		"v1": "", "pyice": "",

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the benchmark's two tables with PyIceberg:  python make_tables.py CACHE
+"""Makes the benchmark's tables with PyIceberg:  python make_tables.py CACHE
 
-events10: 2,000,000 rows of 10 mixed columns in 8 snapshots of one file each. flat5: 5,000,000 rows of 5 plain columns in
-5. zstd Parquet. The data are the same each time (a seed a snapshot); snapshot ids and UUIDs are not.
-CACHE/paths.json names the files: {table: {"metadata", "files", "rows", "parquet_bytes"}}.
+events10: 2,000,000 rows of 10 mixed columns in 8 snapshots of one file each. events10-one: the same rows in one file of 16
+row groups. flat5: 5,000,000 rows of 5 plain columns in 5. zstd Parquet. The data are the same each time (a seed a snapshot);
+snapshot ids and UUIDs are not. CACHE/paths.json names the files: {table: {"metadata", "files", "rows", "parquet_bytes"}};
+tables that it names already are left alone.
 """
 import json
 import os
@@ -125,27 +126,42 @@ def linked(cat, w, name, source, size, props):
             "parquet_bytes": sum(map(os.path.getsize, files))}
 
 
+def parts(make, count, rows):
+    return (make(1000 + i, i * rows, rows) for i in range(count))
+
+
+def written(cat, w, name, schema, appended, props):
+    """A table to which parts are appended, a snapshot and a file each."""
+    if cat.table_exists(f"b.{name}"):
+        cat.drop_table(f"b.{name}")
+    t = cat.create_table(f"b.{name}", schema, location=f"file://{w}/wh/b/{name}", properties=props)
+    t0, rows = time.time(), 0
+    for part in appended:
+        t.append(part.cast(schema.as_arrow()))
+        rows += part.num_rows
+    files = [f.file.file_path.removeprefix("file://") for f in t.scan().plan_files()]
+    files.sort(key=lambda p: os.path.getmtime(p))
+    size = sum(map(os.path.getsize, files))
+    print(name, rows, "rows", len(files), "files", size, "bytes", round(time.time() - t0, 1), "s")
+    return {"metadata": t.metadata_location.removeprefix("file://"), "files": files, "rows": rows, "parquet_bytes": size}
+
+
 def main():
     w = os.path.abspath(sys.argv[1])
     os.makedirs(w + "/wh", exist_ok=True)
     cat = SqlCatalog("c", uri=f"sqlite:///{w}/cat.db", warehouse=f"file://{w}/wh")
     cat.create_namespace_if_not_exists("b")
     props = {"write.parquet.compression-codec": "zstd"}
-    out = {}
-    for name, schema, gen, snaps, n in (("events10", EVENTS, events, 8, 250_000), ("flat5", FLAT, flat, 5, 1_000_000)):
-        if cat.table_exists(f"b.{name}"):
-            cat.drop_table(f"b.{name}")
-        t = cat.create_table(f"b.{name}", schema, location=f"file://{w}/wh/b/{name}", properties=props)
-        t0 = time.time()
-        for i in range(snaps):
-            t.append(gen(1000 + i, i * n, n).cast(schema.as_arrow()))
-        files = [f.file.file_path.removeprefix("file://") for f in t.scan().plan_files()]
-        files.sort(key=lambda p: os.path.getmtime(p))
-        out[name] = {"metadata": t.metadata_location.removeprefix("file://"), "files": files, "rows": snaps * n,
-                     "parquet_bytes": sum(os.path.getsize(f) for f in files)}
-        print(name, snaps * n, "rows", len(files), "files", out[name]["parquet_bytes"], "bytes", round(time.time() - t0, 1), "s")
-    for name, size in (("flat-1gb", 1e9), ("flat-5gb", 5e9)):
-        out[name] = linked(cat, w, name, out["flat5"], size, props)
+    one = props | {"write.parquet.row-group-limit": "125000", "write.target-file-size-bytes": str(1 << 31)}
+    out = json.load(open(w + "/paths.json")) if os.path.exists(w + "/paths.json") else {}
+    for name, table in (
+            ("events10", lambda name: written(cat, w, name, EVENTS, parts(events, 8, 250_000), props)),
+            ("events10-one", lambda name: written(cat, w, name, EVENTS, [pa.concat_tables(parts(events, 8, 250_000))], one)),
+            ("flat5", lambda name: written(cat, w, name, FLAT, parts(flat, 5, 1_000_000), props)),
+            ("flat-1gb", lambda name: linked(cat, w, name, out["flat5"], 1e9, props)),
+            ("flat-5gb", lambda name: linked(cat, w, name, out["flat5"], 5e9, props))):
+        if name not in out:
+            out[name] = table(name)
     json.dump(out, open(w + "/paths.json", "w"), indent=1)
 
 

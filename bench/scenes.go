@@ -21,6 +21,7 @@ type scene struct {
 
 var scenes = []scene{
 	{"small-files", "2,000 small files against their rows in one file, on a store that takes 20 ms a request", 0, false, smallFiles},
+	{"one-file", "ndjson to drop of events10's rows in one file of 16 row groups, against its eight files", 0, false, oneFile},
 	{"planning", "planning the one new file of a table of 10,000 manifests", 0, false, planning},
 	{"changes", "what the change of one row costs in a file of a million, against reading the file", 0, false, rowChanges},
 	{"idle", "CPU of the binary with poll_interval 1s, in percent of one core", 1, true, idle},

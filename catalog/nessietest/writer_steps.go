@@ -22,12 +22,7 @@ type Step func(ctx context.Context, tx *table.Transaction) error
 // Append adds the rows in one snapshot. Without rows it makes a snapshot that holds no new file.
 func Append(rows ...string) Step {
 	return func(ctx context.Context, tx *table.Transaction) error {
-		rec, err := stagedRecords(tx, rows)
-		if err != nil {
-			return err
-		}
-		defer rec.Release()
-		reader, err := array.NewRecordReader(rec.Schema(), []arrow.RecordBatch{rec})
+		reader, err := stagedReader(tx, rows)
 		if err != nil {
 			return err
 		}
@@ -54,12 +49,7 @@ func AppendFiles(groups ...[]string) Step {
 // Overwrite deletes the rows that match the filter (nil: all) and adds others.
 func Overwrite(filter iceberg.BooleanExpression, rows ...string) Step {
 	return func(ctx context.Context, tx *table.Transaction) error {
-		rec, err := stagedRecords(tx, rows)
-		if err != nil {
-			return err
-		}
-		defer rec.Release()
-		reader, err := array.NewRecordReader(rec.Schema(), []arrow.RecordBatch{rec})
+		reader, err := stagedReader(tx, rows)
 		if err != nil {
 			return err
 		}
@@ -180,13 +170,18 @@ func Records(schema *iceberg.Schema, rows ...string) (arrow.RecordBatch, error) 
 	return rec, nil
 }
 
-// stagedRecords takes the rows by the schema that the transaction has by now.
-func stagedRecords(tx *table.Transaction, rows []string) (arrow.RecordBatch, error) {
+// stagedReader takes the rows by the schema that the transaction has by now. The caller releases it.
+func stagedReader(tx *table.Transaction, rows []string) (array.RecordReader, error) {
 	staged, err := tx.StagedTable()
 	if err != nil {
 		return nil, err
 	}
-	return Records(staged.Schema(), rows...)
+	rec, err := Records(staged.Schema(), rows...)
+	if err != nil {
+		return nil, err
+	}
+	defer rec.Release()
+	return array.NewRecordReader(rec.Schema(), []arrow.RecordBatch{rec})
 }
 
 func writeFiles(ctx context.Context, tx *table.Transaction, rows []string) ([]iceberg.DataFile, error) {

@@ -23,15 +23,7 @@ import (
 
 const s3FieldPathStyle = "force_path_style_urls"
 
-func init() {
-	service.MustRegisterCache("aws_s3", s3Spec(), func(conf *service.ParsedConfig, _ *service.Resources) (service.Cache, error) {
-		s, err := newS3(conf)
-		if err != nil {
-			return nil, err
-		}
-		return objects{s}, nil
-	})
-}
+func init() { register("aws_s3", s3Spec(), newS3) }
 
 func s3Spec() *service.ConfigSpec {
 	return service.NewConfigSpec().

@@ -30,15 +30,7 @@ const (
 	azFieldContainer        = "container"
 )
 
-func init() {
-	service.MustRegisterCache("azure_blob_storage", azureSpec(), func(conf *service.ParsedConfig, _ *service.Resources) (service.Cache, error) {
-		s, err := newAzure(conf)
-		if err != nil {
-			return nil, err
-		}
-		return objects{s}, nil
-	})
-}
+func init() { register("azure_blob_storage", azureSpec(), newAzure) }
 
 func azureSpec() *service.ConfigSpec {
 	return service.NewConfigSpec().

@@ -31,15 +31,7 @@ const (
 	gcsTimeout = 30 * time.Second // of one attempt
 )
 
-func init() {
-	service.MustRegisterCache("gcp_cloud_storage", gcsSpec(), func(conf *service.ParsedConfig, _ *service.Resources) (service.Cache, error) {
-		s, err := newGCS(conf)
-		if err != nil {
-			return nil, err
-		}
-		return objects{s}, nil
-	})
-}
+func init() { register("gcp_cloud_storage", gcsSpec(), newGCS) }
 
 func gcsSpec() *service.ConfigSpec {
 	return service.NewConfigSpec().

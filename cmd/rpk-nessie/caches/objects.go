@@ -31,6 +31,17 @@ type store interface {
 	close() error
 }
 
+// register makes a store known as a cache.
+func register[S store](name string, spec *service.ConfigSpec, open func(*service.ParsedConfig) (S, error)) {
+	service.MustRegisterCache(name, spec, func(conf *service.ParsedConfig, _ *service.Resources) (service.Cache, error) {
+		s, err := open(conf)
+		if err != nil {
+			return nil, err
+		}
+		return objects{s}, nil
+	})
+}
+
 // objects is the cache on a store.
 type objects struct{ store store }
 

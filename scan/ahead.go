@@ -39,16 +39,19 @@ type ahead struct {
 
 // fetched is a small file, or why it could not be fetched, once ready is closed.
 type fetched struct {
+	path  string
+	size  int64 // that it counts
 	ready chan struct{}
 	file  iceio.File
 	err   error
-	size  int64
 }
 
 // fetchAhead begins with the task first. It ends with ctx; close waits for that.
 func fetchAhead(ctx context.Context, files iceio.IO, tasks []Task, first int) *ahead {
 	a := &ahead{fs: files, bound: watch(ctx, catalog.Within(ctx, files)), tasks: tasks, files: map[int]*fetched{}, taken: map[int]bool{}, room: semaphore.NewWeighted(aheadBytes)}
 	a.done.Go(func() {
+		asked := make(chan *fetched)
+		defer close(asked)
 		for i := first; i < len(tasks); i++ {
 			size := tasks[i].File.Data.FileSizeBytes()
 			if size > aheadLargest {
@@ -58,25 +61,42 @@ func fetchAhead(ctx context.Context, files iceio.IO, tasks []Task, first int) *a
 			if a.room.Acquire(ctx, size) != nil {
 				return
 			}
-			a.fetch(i, size)
+			f := a.reserve(i, size)
+			if f == nil {
+				continue
+			}
+			select {
+			case asked <- f:
+			default: // nobody is idle
+				a.done.Go(func() {
+					a.fetch(f)
+					for f := range asked {
+						a.fetch(f)
+					}
+				})
+			}
 		}
 	})
 	return a
 }
 
-func (a *ahead) fetch(i int, size int64) {
+// reserve makes place for the file of task i; nil where a worker has asked for it already.
+func (a *ahead) reserve(i int, size int64) *fetched {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.taken[i] {
 		a.room.Release(size)
-		return
+		return nil
 	}
-	f := &fetched{ready: make(chan struct{}), size: size}
+	f := &fetched{path: a.tasks[i].File.path, size: size, ready: make(chan struct{})}
 	a.files[i] = f
-	a.done.Go(func() {
-		defer close(f.ready)
-		f.file, f.err = whole(a.bound, a.tasks[i].File.path)
-	})
+	return f
+}
+
+// fetch is called by few goroutines again and again: the stacks that a request needs are deep, and grow once in each.
+func (a *ahead) fetch(f *fetched) {
+	defer close(f.ready)
+	f.file, f.err = whole(a.bound, f.path)
 }
 
 // whole opens a file and reads all of it.

@@ -5,7 +5,6 @@ package main
 import (
 	"bufio"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -15,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/rpk-nessie/rpk-nessie/tests/ports"
 )
 
 func TestListShowsTheConnectors(t *testing.T) {
@@ -45,10 +46,7 @@ func TestExamplesOfConnectorsAreLinted(t *testing.T) {
 
 // A scrape of a running pipeline, as Prometheus does it.
 func TestMetricsAreScraped(t *testing.T) {
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	address := listener.Addr().String()
-	require.NoError(t, listener.Close())
+	address := ports.Free(t)
 	path := filepath.Join(t.TempDir(), "pipeline.yaml")
 	require.NoError(t, os.WriteFile(path, []byte(`
 http: { address: "`+address+`" }

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/rpk-nessie/rpk-nessie/tests/ports"
 	"github.com/rpk-nessie/rpk-nessie/tests/servers"
 )
 
@@ -93,13 +93,7 @@ func tableFields(url string, more ...string) []string {
 }
 
 // closedPort is an address where nobody listens.
-func closedPort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return "http://" + l.Addr().String()
-}
+func closedPort(t *testing.T) string { return "http://" + ports.Free(t) }
 
 func TestBinaryIsNamedAsItself(t *testing.T) {
 	for _, args := range [][]string{

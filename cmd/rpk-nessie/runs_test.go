@@ -27,6 +27,8 @@ import (
 
 	"github.com/rpk-nessie/rpk-nessie/catalog"
 	"github.com/rpk-nessie/rpk-nessie/catalog/nessietest"
+	"github.com/rpk-nessie/rpk-nessie/tests/ports"
+	"github.com/rpk-nessie/rpk-nessie/tests/tables"
 )
 
 const (
@@ -37,9 +39,8 @@ const (
 // stage is what pipelines of the binary run between: a Nessie with tables in a
 // folder, a sink that takes rows over HTTP, and a folder for checkpoints.
 type stage struct {
+	*tables.Place
 	t                      *testing.T
-	server                 *nessietest.Server
-	writer                 *nessietest.Writer
 	warehouse, checkpoints string
 	sink                   *httptest.Server
 
@@ -48,20 +49,13 @@ type stage struct {
 	before func(path, body string) bool
 }
 
-func newStage(t *testing.T, tables ...string) *stage {
+func newStage(t *testing.T, names ...string) *stage {
 	t.Helper()
-	server, err := nessietest.Start(nessietest.Options{})
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, server.Close()) })
-	client, err := catalog.NewClient(catalog.ClientConfig{BaseURL: server.URL})
-	require.NoError(t, err)
-	t.Cleanup(client.Close)
-	s := &stage{t: t, server: server, warehouse: t.TempDir(), checkpoints: t.TempDir(), rows: map[string][]string{}}
-	s.writer, err = nessietest.NewWriter(t.Context(), nessietest.WriterConfig{Catalog: client, Warehouse: "file://" + s.warehouse})
-	require.NoError(t, err)
+	s := &stage{Place: tables.Open(t, nessietest.Options{}, nessietest.WriterConfig{}), t: t, checkpoints: t.TempDir(), rows: map[string][]string{}}
+	s.warehouse = s.Warehouse
 	schema := iceberg.NewSchema(0, iceberg.NestedField{ID: 1, Name: "id", Type: iceberg.PrimitiveTypes.Int64, Required: true})
-	for _, name := range tables {
-		_, err := s.writer.Create(t.Context(), catalog.Key{"shop", name}, schema, nessietest.TableOptions{})
+	for _, name := range names {
+		_, err := s.Writer.Create(t.Context(), catalog.Key{"shop", name}, schema, nessietest.TableOptions{})
 		require.NoError(t, err)
 	}
 	s.sink = httptest.NewServer(http.HandlerFunc(s.take))
@@ -102,7 +96,7 @@ func (s *stage) decide(before func(path, body string) bool) {
 // add appends one snapshot and returns its id.
 func (s *stage) add(table string, ids ...int) string {
 	s.t.Helper()
-	written, err := s.writer.Append(s.t.Context(), catalog.Key{"shop", table}, ids2rows(ids)...)
+	written, err := s.Writer.Append(s.t.Context(), catalog.Key{"shop", table}, ids2rows(ids)...)
 	require.NoError(s.t, err)
 	return strconv.FormatInt(written.SnapshotID(), 10)
 }
@@ -120,7 +114,7 @@ func rowsOf(ids ...int) []string { return ids2rows(ids) }
 // input is the flow YAML of a nessie input on a table.
 func (s *stage) input(table string, more ...string) string {
 	fields := append([]string{
-		"base_url: " + s.server.URL, "namespace: shop", "table: " + table, "max_retries: 0", "incremental_by_snapshot: true",
+		"base_url: " + s.Server.URL, "namespace: shop", "table: " + table, "max_retries: 0", "incremental_by_snapshot: true",
 		"start_from: earliest", "checkpoint_cache: progress", "checkpoint_cache_key: " + table,
 		fmt.Sprintf("storage: { local_root: %q }", s.warehouse),
 	}, more...)
@@ -128,7 +122,7 @@ func (s *stage) input(table string, more ...string) string {
 }
 
 func (s *stage) output(path string) string {
-	return fmt.Sprintf("{ http_client: { url: '%s%s', verb: POST, max_in_flight: 1, retries: 0 } }", s.sink.URL, path)
+	return fmt.Sprintf("{ http_client: { url: '%s%s', verb: POST, max_in_flight: 1, retries: 0, timeout: 1m } }", s.sink.URL, path)
 }
 
 func (s *stage) resources() string {
@@ -228,8 +222,6 @@ func (p *process) end(signal os.Signal) int {
 	return p.code
 }
 
-func freePort(t *testing.T) string { return strings.TrimPrefix(closedPort(t), "http://") }
-
 func TestAKilledRunGoesOnInMidStep(t *testing.T) {
 	s := newStage(t, "orders")
 	last := s.add("orders", 1, 2, 3, 4, 5, 6, 7)
@@ -289,7 +281,7 @@ func TestASignalBeforeTheEndIsSeenFromTheExitCode(t *testing.T) {
 func TestStreamsModeKeepsTheCheckpointsOfItsStreams(t *testing.T) {
 	s := newStage(t, "a", "b")
 	first := map[string]string{"a": s.add("a", 1, 2), "b": s.add("b", 11)}
-	address := freePort(t)
+	address := ports.Free(t)
 	resources := s.file("resources.yaml", s.resources())
 	root := s.file("root.yaml", "http: { address: "+address+" }\n")
 	p := begin(t, "streams", "-o", root, "-r", resources)
@@ -401,7 +393,7 @@ func TestInputsInBrokersTemplatesAndResources(t *testing.T) {
 			s.add("a", 1, 2)
 			s.add("b", 11)
 			template := "name: orders_of\ntype: input\nfields:\n  - name: table\n    type: string\nmapping: |\n" +
-				"  root.nessie.base_url = \"" + s.server.URL + "\"\n  root.nessie.namespace = \"shop\"\n  root.nessie.table = this.table\n" +
+				"  root.nessie.base_url = \"" + s.Server.URL + "\"\n  root.nessie.namespace = \"shop\"\n  root.nessie.table = this.table\n" +
 				"  root.nessie.poll_interval = \"0s\"\n  root.nessie.incremental_by_snapshot = true\n  root.nessie.checkpoint_cache = \"progress\"\n" +
 				"  root.nessie.storage.local_root = \"" + s.warehouse + "\"\n"
 			text := s.pipeline(tc.input(s), s.output("/rows"))
@@ -428,7 +420,7 @@ func TestDroppedRowsExitWithThree(t *testing.T) {
 
 func TestReadyTellsWhyAPipelineIsNot(t *testing.T) {
 	s := newStage(t)
-	address := freePort(t)
+	address := ports.Free(t)
 	p := begin(t, "run", s.file("pipeline.yaml", strings.Replace(s.pipeline(s.input("orders"), s.output("/rows")), "{ enabled: false }", "{ address: "+address+" }", 1)))
 	var body string
 	s.eventually(func() bool {

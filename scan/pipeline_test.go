@@ -5,8 +5,10 @@ package scan
 import (
 	"context"
 	"errors"
+	"runtime"
 	"testing"
 	"testing/synctest"
+	"weak"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -199,6 +201,40 @@ func TestStretchesThatNobodyHasTakenAreJoined(t *testing.T) {
 	assert.Equal(t, int64(3), file.users.Load())
 	assert.Equal(t, 7, f.take().stretch.from)
 	f.join(file)
+}
+
+// bodyOf is a piece, and what tells whether its body is reachable still.
+func bodyOf(size int) (piece, weak.Pointer[byte]) {
+	body := make([]byte, size)
+	return piece{rows: 1, held: int64(size), body: body}, weak.Make(&body[0])
+}
+
+func TestWhatTheConsumerHasTakenIsKeptNowhere(t *testing.T) {
+	f, unhook := newFlow(t.Context(), 1<<20, 0, 2)
+	defer unhook()
+	first, second := f.take(), f.take()
+	var bodies []weak.Pointer[byte]
+	for _, l := range []*lane{first, first, second, second} {
+		p, body := bodyOf(1000)
+		require.NoError(t, f.put(l, p))
+		bodies = append(bodies, body)
+	}
+	f.finish(first, nil)
+	a := assembler{opts: ReadOptions{Format: FormatNDJSON, BatchRows: 1, BatchBytes: 1 << 20}}
+	for range 3 {
+		p, ok, err := f.next()
+		require.NoError(t, err)
+		require.True(t, ok)
+		_, _, err = a.add(p, false)
+		require.NoError(t, err)
+	}
+	runtime.GC()
+	for i, body := range bodies {
+		assert.Equal(t, i >= 2, body.Value() != nil, "piece %d: the third is held back, the fourth waits", i)
+	}
+	runtime.KeepAlive(f)
+	runtime.KeepAlive(&a)
+	runtime.KeepAlive(first)
 }
 
 func TestCancellingEndsEveryWait(t *testing.T) {

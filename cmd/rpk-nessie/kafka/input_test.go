@@ -220,7 +220,7 @@ func TestUnacknowledgedRecordsAreLimited(t *testing.T) {
 func TestBatches(t *testing.T) {
 	c := cluster(t, "orders")
 	seed(t, c, "orders", 0, numbered(0, 6)...)
-	r := input(t, c, "topics: [ 'orders:0' ]", quick, "batching: { count: 3, period: 300ms, processors: [ { mapping: 'root = if content() == \"v1\" { deleted() }' } ] }",
+	r := input(t, c, "topics: [ 'orders:0' ]", quick, "batching: { count: 3, period: 3s, processors: [ { mapping: 'root = if content() == \"v1\" { deleted() }' } ] }",
 		"consumer_group: ''")
 	for _, want := range [][]string{{"v0", "v2"}, {"v3", "v4", "v5"}, {"v6"}} {
 		got, _, ack := receive(t, r)

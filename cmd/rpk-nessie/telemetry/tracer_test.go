@@ -68,7 +68,7 @@ func TestSpansReachCollectors(t *testing.T) {
 			require.NoError(t, err)
 			_, span := provider.Tracer("x").Start(t.Context(), "one")
 			span.End()
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			require.NoError(t, provider.Shutdown(ctx))
 			spans := (<-requests).ResourceSpans[0]

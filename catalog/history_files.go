@@ -133,6 +133,10 @@ func (h *History) batch(c TableCommit) []*fetched {
 		if _, known := h.lookup(id); known || chosen[location] || h.read[location] || id == NoSnapshot {
 			continue
 		}
+		// Of several commits of one snapshot the oldest is believed: see findInLog.
+		if same := h.log.of(id); !h.log.settled(id) || same[len(same)-1].Hash != next.Hash {
+			continue
+		}
 		chosen[location] = true
 		batch = append(batch, &fetched{commit: next})
 	}

@@ -283,6 +283,31 @@ func TestTheCommitThatBroughtASnapshotIsBelieved(t *testing.T) {
 	assert.Equal(t, head, original, "the file is gone")
 }
 
+func TestTheCommitsThatBroughtSnapshotsAreBelievedWhereFilesAreReadAhead(t *testing.T) {
+	const snapshots = 12
+	log := newFakeLog()
+	files := map[string]string{}
+	var before []string
+	for n := range int64(snapshots) {
+		n++
+		brought, later := fmt.Sprintf("mem://%d", n), fmt.Sprintf("mem://%db", n)
+		files[brought] = metadataJSON(n, restSnapshot(n))
+		files[later] = metadataJSON(n, strings.Replace(restSnapshot(n), `"schema-id":0`, `"schema-id":1`, 1))
+		log.add(brought, before, put("t", "id", n, brought))
+		log.add(later, []string{brought}, put("t", "id", n, later))
+		before = []string{later}
+	}
+	h, head := historyAt(t, log, mem(t, files), "t", before[0])
+	for n := int64(snapshots - 1); n > 0; n-- {
+		found, err := h.Find(t.Context(), n, head)
+		require.NoError(t, err)
+		require.True(t, found.OK)
+		assert.Zero(t, found.State.SchemaID, n)
+		assert.Equal(t, fmt.Sprintf("mem://%d", n), found.State.MetadataLocation)
+		head = found.State
+	}
+}
+
 func TestMetadataFilesThatAreGoneAreGoneAround(t *testing.T) {
 	log := newFakeLog()
 	log.add("c1", nil, put("t", "id", 1, "mem://1"))

@@ -56,8 +56,8 @@ func spoiled(t *rapid.T, raw []byte) []byte {
 }
 
 // A data file that was damaged ends in an error that names it, or yields as many rows as its manifest says: Parquet has no
-// checksums that would tell one value from another. It never hangs. What it finds with -fuzz are panics of arrow-go in
-// goroutines of its own: see docs/upstream.md.
+// checksums that would tell one value from another. It never hangs, and it never panics in arrow-go's goroutines, which
+// would end this process: see docs/upstream.md.
 func FuzzDamagedFilesAreNamedOrReadInFull(fuzz *testing.F) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 30 {

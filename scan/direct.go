@@ -38,37 +38,6 @@ func (w *worker) readDirect(s *stretch, pack *rowPacker) (done int64, err error)
 	return done, err
 }
 
-// brokenPages finds the page headers of a file that make arrow-go panic. They must not get to the general decoder, which
-// reads in goroutines of its own, where nothing catches that.
-func brokenPages(files *watchedIO, t Task) (err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			err = t.panicked(cause)
-		}
-	}()
-	opened, err := files.Open(t.File.path)
-	if err != nil {
-		return nil
-	}
-	defer opened.Close() //nolint:errcheck // it is only read
-	reader, err := file.NewParquetReader(opened)
-	if err != nil {
-		return nil
-	}
-	for g := range reader.NumRowGroups() {
-		for c := range reader.MetaData().Schema.NumColumns() {
-			pages, err := reader.RowGroup(g).GetColumnPageReader(c)
-			if err != nil {
-				continue
-			}
-			for pages.Next() {
-			}
-			_ = pages.Close() // it only gives memory back
-		}
-	}
-	return nil
-}
-
 // panicked is what is told of a file that made its decoder panic.
 func (t Task) panicked(cause any) error {
 	return &CorruptFileError{Kind: DataFileKind, Path: t.File.path, Err: fmt.Errorf("decoding panicked: %v", cause)}

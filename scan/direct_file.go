@@ -44,7 +44,7 @@ type stretch struct {
 func (w *worker) openDirect(ctx context.Context, t Task, skip int64) (all []*stretch, err error) {
 	f := &directFile{task: t, plan: w.plan, files: watch(ctx, w.plan.source.FS)}
 	err = f.guard(func() error {
-		if f.opened, err = f.files.Open(t.File.path); err != nil {
+		if f.opened, err = (guardedIO{IO: f.files}).Open(t.File.path); err != nil {
 			return err
 		}
 		all, err = w.stretches(f, skip)
@@ -84,16 +84,10 @@ func (f *directFile) guard(read func() error) error {
 	case f.files.ctx.Err() != nil || f.files.failed():
 		return f.files.explain(err, f.plan.after.SnapshotID, f.task.kindOf)
 	}
-	if !errors.Is(err, errIndirect) {
-		if broken := brokenPages(f.files, f.task); broken != nil {
-			return broken
-		}
-	}
 	return errIndirect
 }
 
-// catching calls what reads a task's file. arrow-go panics on some page headers that no writer writes. The general decoder
-// would panic too, in a goroutine of its own, where nothing catches it.
+// catching calls what reads a task's file. arrow-go panics on some page headers that no writer writes.
 func (t Task) catching(read func() error) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -107,7 +101,26 @@ func (t Task) catching(read func() error) (err error) {
 func (f *directFile) reader(source parquet.ReaderAtSeeker, mem memory.Allocator) (*file.Reader, error) {
 	props := parquet.NewReaderProperties(mem)
 	props.BufferedStreamEnabled = true
+	props.MaxCompressedPageSize, props.MaxUncompressedPageSize = largestPages(f.footer)
 	return file.NewParquetReader(source, file.WithReadProps(props), file.WithMetadata(f.footer))
+}
+
+// largestPages are the bytes that pages may have: what arrow-go allows by default, and beyond that no more than a column
+// chunk of the file. A page with one very large value has more than the default.
+func largestPages(footer *metadata.FileMetaData) (compressed, uncompressed int64) {
+	compressed, uncompressed = parquet.DefaultMaxCompressedPageSize, parquet.DefaultMaxUncompressedPageSize
+	if footer == nil {
+		return compressed, uncompressed
+	}
+	for _, group := range footer.RowGroups {
+		for _, column := range group.Columns {
+			if meta := column.MetaData; meta != nil {
+				compressed = max(compressed, meta.TotalCompressedSize)
+				uncompressed = max(uncompressed, meta.TotalUncompressedSize)
+			}
+		}
+	}
+	return compressed, uncompressed
 }
 
 // stretches reads what lies at the file's end, and cuts the file.

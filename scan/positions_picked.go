@@ -134,9 +134,10 @@ func (withoutOffsets) SplitOffsets() []int64 { return nil }
 type rowGroup struct{ offset, rows int64 }
 
 func readRowGroups(ctx context.Context, files iceio.IO, f File, snapshot int64) (groups []rowGroup, err error) {
+	defer Task{File: f}.panicsInto(&err)
 	watched := watch(ctx, files)
 	defer func() { err = watched.explain(err, snapshot, constantKind(DataFileKind)) }()
-	source, err := watched.Open(f.path)
+	source, err := guardedIO{watched, []int{}}.Open(f.path)
 	if err != nil {
 		return nil, err
 	}

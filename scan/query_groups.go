@@ -23,9 +23,10 @@ func (p *Plan) groupsWhere(ctx context.Context, t Task) (parts []Task, err error
 	if len(t.File.Data.SplitOffsets()) == 1 {
 		return []Task{t}, nil
 	}
+	defer t.panicsInto(&err)
 	files := watch(ctx, p.source.FS)
 	defer func() { err = files.explain(err, p.after.SnapshotID, t.kindOf) }()
-	source, err := files.Open(t.File.path)
+	source, err := guardedIO{files, []int{}}.Open(t.File.path)
 	if err != nil {
 		return nil, err
 	}

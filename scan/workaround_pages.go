@@ -23,7 +23,7 @@ import (
 // guardedIO lends iceberg-go files that answer an error where what was read would make arrow-go panic.
 type guardedIO struct {
 	iceio.IO
-	wanted []int // field ids
+	wanted []int // field ids of the columns that are read; nil: whoever reads catches panics, and only wants its memory kept
 }
 
 func (g guardedIO) Open(name string) (iceio.File, error) {
@@ -32,6 +32,13 @@ func (g guardedIO) Open(name string) (iceio.File, error) {
 		return nil, err
 	}
 	return &guardedFile{File: file, path: name, wanted: g.wanted, footer: -1}, nil
+}
+
+// panicsInto, deferred, makes an error of a panic over the task's file.
+func (t Task) panicsInto(err *error) {
+	if cause := recover(); cause != nil {
+		*err = t.panicked(cause)
+	}
 }
 
 // brokenFileError is what a guarded file answers.
@@ -86,8 +93,10 @@ func (f *guardedFile) look(p []byte, off int64) error {
 	case end == f.size && len(p) == parquetTail:
 		f.footer = off - int64(binary.LittleEndian.Uint32(p))
 	case end == f.size-parquetTail && off == f.footer:
-		var err error
-		f.chunks, err = chunksOf(p, f.footer, f.wanted)
+		chunks, err := chunksOf(p, f.footer, f.wanted)
+		if f.wanted != nil {
+			f.chunks = chunks
+		}
 		return err
 	}
 	return nil
@@ -115,7 +124,7 @@ func chunksOf(data []byte, limit int64, wanted []int) (map[int64]chunk, error) {
 		case id == 2 && kind == thriftList:
 			from := r.data
 			elements := r.schema()
-			if leaves, broken = leavesOf(elements); broken == nil {
+			if leaves, broken = leavesOf(elements); broken == nil && wanted != nil {
 				broken = cmp.Or(distinctIDs(elements, wanted), trySchema(from[:len(from)-len(r.data)]))
 			}
 		case id == 4 && kind == thriftList:

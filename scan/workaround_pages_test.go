@@ -6,9 +6,15 @@ import (
 	"errors"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/compress"
+	"github.com/apache/arrow-go/v18/parquet/pqarrow"
+	"github.com/apache/iceberg-go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -197,4 +203,26 @@ func TestDamagedFilesOfOtherWritersAreNamedOrReadInFull(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The value is beyond what arrow-go allows a page to have by default, 64 MiB as stored.
+func TestAValueLargerThanPagesMostlyAreIsRead(t *testing.T) {
+	f := newFixture(t, "")
+	row := `{"id": 1, "name": "` + strings.Repeat("x", 65<<20) + `", "cat": "a"}`
+	schema := arrowSchema(t, f.meta.CurrentSchema())
+	rec, _, err := array.RecordFromJSON(memory.DefaultAllocator, schema, strings.NewReader("["+row+"]"))
+	require.NoError(t, err)
+	defer rec.Release()
+	file, err := os.Create(f.path("a.parquet"))
+	require.NoError(t, err)
+	w, err := pqarrow.NewFileWriter(schema, file, parquet.NewWriterProperties(parquet.WithDictionaryDefault(false), parquet.WithStats(false)), pqarrow.DefaultWriterProps())
+	require.NoError(t, err)
+	require.NoError(t, w.Write(rec))
+	require.NoError(t, w.Close()) // of the file too
+	data := f.entryFile("a.parquet", iceberg.EntryContentData, 0, none, 1)
+	plan := f.plan(Step{Way: WayTableScan, After: f.commit("append", []change{added(data)})})
+	rows, err := readRows(t, plan, ReadOptions{})
+	require.NoError(t, err)
+	require.Len(t, rows, 1)
+	assert.True(t, rows[0] == `{"id":1,"name":"`+strings.Repeat("x", 65<<20)+`","cat":"a"}`)
 }

@@ -133,7 +133,7 @@ func TestS3PatternsMakeTheRequestsOfTheClient(t *testing.T) {
 		}
 		assert.Equal(t, contents[1], contents[0])
 		assert.Equal(t, errs[1] == nil, errs[0] == nil)
-		require.Equal(t, len(asked[1]), len(asked[0]))
+		require.Len(t, asked[0], len(asked[1]))
 		for i, want := range asked[1] {
 			wantLine, wantHeader := known(want)
 			line, header := known(asked[0][i])

@@ -3,6 +3,7 @@
 package scan
 
 import (
+	"crypto/sha256"
 	"errors"
 	"math/rand/v2"
 	"os"
@@ -194,10 +195,9 @@ func TestDamagedFilesOfOtherWritersAreNamedOrReadInFull(t *testing.T) {
 			}
 			var corrupt *CorruptFileError
 			var unsupported *UnsupportedError
-			switch {
-			case failed == nil:
+			if failed == nil {
 				require.Equal(t, c.Rows, rows)
-			default:
+			} else {
 				require.True(t, errors.As(failed, &corrupt) || errors.As(failed, &unsupported), "%T: %v", failed, failed)
 				require.ErrorContains(t, failed, path)
 			}
@@ -224,5 +224,6 @@ func TestAValueLargerThanPagesMostlyAreIsRead(t *testing.T) {
 	rows, err := readRows(t, plan, ReadOptions{})
 	require.NoError(t, err)
 	require.Len(t, rows, 1)
-	assert.True(t, rows[0] == `{"id":1,"name":"`+strings.Repeat("x", 65<<20)+`","cat":"a"}`)
+	want := `{"id":1,"name":"` + strings.Repeat("x", 65<<20) + `","cat":"a"}`
+	assert.Equal(t, sha256.Sum256([]byte(want)), sha256.Sum256([]byte(rows[0])), "a difference would be long to print")
 }

@@ -121,16 +121,16 @@ func TestAnyNumberOfWorkersGivesTheSameBatches(t *testing.T) {
 			Memory: rapid.SampledFrom([]int64{1, 20_000, 1 << 28}).Draw(rt, "memory"), stretch: rapid.SampledFrom([]int64{1, 2000, 1 << 20}).Draw(rt, "stretch"),
 			Parallelism: 1,
 		}
-		rows, one := allRows(rt, t.Context(), plan, opts)
+		rows, one := allRows(t.Context(), rt, plan, opts)
 		require.Equal(rt, want[opts.From:], rows)
 		opts.Parallelism = 4
-		_, four := allRows(rt, t.Context(), plan, opts)
+		_, four := allRows(t.Context(), rt, plan, opts)
 		require.Equal(rt, one, four)
 	})
 }
 
 // allRows reads a plan as JSON.
-func allRows(t require.TestingT, ctx context.Context, plan *Plan, opts ReadOptions) (rows []string, batches []Batch) {
+func allRows(ctx context.Context, t require.TestingT, plan *Plan, opts ReadOptions) (rows []string, batches []Batch) {
 	rows = []string{}
 	for batch, err := range plan.Read(ctx, opts) {
 		require.NoError(t, err)
@@ -146,18 +146,18 @@ func TestReadingGoesOnAtEachRowOfAFileOfManyRowGroups(t *testing.T) {
 	f := newFixture(t, "")
 	f.commit("append", []change{added(f.inGroups("a.parquet", 60, 10))})
 	var gone []int64 // the third row group, and some of the others
-	for i := int64(0); i < 60; i++ {
+	for i := range int64(60) {
 		if i/10 == 2 || i%7 == 0 {
 			gone = append(gone, i)
 		}
 	}
 	f.commit("delete", []change{added(f.positionDeletes("d.parquet", 0, none, "a.parquet", gone...))})
 	plan := f.plan(Step{Way: WayTableScan, After: f.state})
-	want, _ := allRows(t, t.Context(), plan, ReadOptions{})
+	want, _ := allRows(t.Context(), t, plan, ReadOptions{})
 	require.Len(t, want, 60-len(gone))
 	for from := range want {
 		for _, stretch := range []int64{1, 1200, 1 << 20} {
-			rows, batches := allRows(t, t.Context(), plan, ReadOptions{From: int64(from), Parallelism: 3, BatchRows: 4, stretch: stretch})
+			rows, batches := allRows(t.Context(), t, plan, ReadOptions{From: int64(from), Parallelism: 3, BatchRows: 4, stretch: stretch})
 			require.Equal(t, want[from:], rows)
 			require.Equal(t, int64(from), batches[0].First)
 			require.True(t, batches[len(batches)-1].Last)
@@ -193,7 +193,7 @@ func TestWorkersReadOneFileBesideEachOther(t *testing.T) {
 	plan.source.FS = files
 	within(t, func() {
 		defer cancel() // a single worker would wait for ever
-		rows, _ := allRows(t, ctx, plan, ReadOptions{Parallelism: 2, stretch: 1})
+		rows, _ := allRows(ctx, t, plan, ReadOptions{Parallelism: 2, stretch: 1})
 		assert.Len(t, rows, 20_000)
 		assert.Equal(t, `{"id":19999,"name":"name 19999","cat":"a"}`, rows[len(rows)-1])
 	})
@@ -318,7 +318,7 @@ func TestARowGroupOfAnotherEncodingIsReadOnceAndInOrder(t *testing.T) {
 					for _, workers := range []int{1, 4} {
 						files := &gatedFiles{}
 						plan.source.FS = files
-						rows, _ := allRows(t, t.Context(), plan, ReadOptions{From: from, Parallelism: workers, BatchRows: 7, stretch: 1})
+						rows, _ := allRows(t.Context(), t, plan, ReadOptions{From: from, Parallelism: workers, BatchRows: 7, stretch: 1})
 						require.Equal(t, want[from:], rows, "%d workers from row %d", workers, from)
 						require.Eventually(t, func() bool { return files.open.Load() == 0 }, time.Minute, time.Millisecond, "a decoder that is stopped closes its file a little later")
 						if from == 0 && !deletes && workers == 1 {
@@ -385,6 +385,6 @@ func TestStructsThatMayBeMissingInOneFileAndNotInAnother(t *testing.T) {
 		files = append(files, added(f.written(fmt.Sprintf("%d.parquet", i), record)))
 		record.Release()
 	}
-	rows, _ := allRows(t, t.Context(), f.whole(files...), ReadOptions{Parallelism: 1})
+	rows, _ := allRows(t.Context(), t, f.whole(files...), ReadOptions{Parallelism: 1})
 	assert.Equal(t, []string{`{"a":{"b":null}}`, `{"a":{"b":{"x":1}}}`, `{"a":null}`, `{"a":{"b":{"x":1}}}`}, rows)
 }

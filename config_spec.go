@@ -152,7 +152,7 @@ func startFields() []*service.ConfigField {
 				"- `table_scan`: the table as it is now, then every later snapshot\n" +
 				"- `earliest`: the oldest state that can be found and read, then every snapshot after it; from the table's first snapshot on this is every snapshot\n" +
 				"- `latest`: only snapshots that come after the first look at the table; the place is stored at once\n" +
-				"- a time such as `2026-01-31T00:00:00Z`: like `earliest`, from the first snapshot that was made then or later").
+				"- a time such as `2026-01-31T00:00:00Z`: like `earliest`, from the first snapshot that was made then or later. Where no snapshot is that new the place is stored at the head, as with `latest`, and every snapshot that comes after it is delivered, whatever its time: a time in the future makes nothing wait, and is warned of").
 			Default(startFromTableScan).Example("earliest").Example("2026-01-31T00:00:00Z"),
 		service.NewStringField(niFieldEndSnapshot).
 			LintRule(valueRule(niFieldEndSnapshot)).

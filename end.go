@@ -68,3 +68,11 @@ func (f *follower) reportEnd(l *look, res lineage.Resolution) {
 	}
 	f.endTold = true
 }
+
+// reportReached says that nothing more is read, where that is what was asked
+// for. An end that lies behind the place was told as a warning.
+func (f *follower) reportReached() {
+	if end := f.conf.Lineage.EndSnapshotID; end != nil && f.place.State.SnapshotID == *end {
+		f.log.Infof("%s %d is reached: all up to it is read, and the input ends", niFieldEndSnapshot, *end)
+	}
+}

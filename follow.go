@@ -131,6 +131,9 @@ func (f *follower) run(ctx context.Context, progress func()) error {
 			return withOptions(err)
 		}
 		progress()
+		if f.ended {
+			f.reportReached()
+		}
 		if f.conf.Bounded() || f.ended {
 			return nil
 		}
@@ -366,6 +369,7 @@ func (f *follower) start(ctx context.Context, l *look, res lineage.Resolution, s
 	}
 	f.place.Started = true
 	f.log.Infof("Starting at %s", describeStart(f.place))
+	f.reportStartToCome(len(steps) > 0)
 	return nil
 }
 

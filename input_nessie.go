@@ -127,7 +127,7 @@ func newInput(conf *Config, res *service.Resources) (*input, error) {
 		settled:    in.progress.settled,
 		lag:        in.progress.headIs,
 	}
-	if !conf.Incremental {
+	if !conf.Incremental && !conf.Bounded() {
 		in.log.Warnf("%s is false: the whole table is delivered again at each poll", niFieldIncremental)
 	}
 	if in.bounded != nil {

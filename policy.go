@@ -5,6 +5,7 @@ package nessie
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/rpk-nessie/rpk-nessie/catalog"
 	"github.com/rpk-nessie/rpk-nessie/lineage"
@@ -99,4 +100,27 @@ func describeStart(p place) string {
 	default:
 		return fmt.Sprintf("snapshot %d", p.Step.After.SnapshotID)
 	}
+}
+
+// describeResume says where a checkpoint stands.
+func describeResume(p place) string {
+	switch s := p.Step; {
+	case s == nil:
+		return "behind " + nameOf(p.State.SnapshotID)
+	case s.Before == nil:
+		return fmt.Sprintf("in the whole table as of %s, from row ordinal %d on", nameOf(s.After.SnapshotID), s.Row)
+	default:
+		return fmt.Sprintf("behind %s, in %s, from row ordinal %d on", nameOf(s.Before.SnapshotID), nameOf(s.After.SnapshotID), s.Row)
+	}
+}
+
+// reportStartToCome warns of a start time in the future: what the table holds
+// is not delivered, and what comes is not held against the time any more.
+func (f *follower) reportStartToCome(found bool) {
+	at := f.conf.Lineage.StartTime
+	if at == nil || found || !at.After(time.Now()) || f.conf.Lineage.StartSnapshotID != nil {
+		return
+	}
+	f.log.Warnf("%s: %s lies in the future, and no snapshot is that new: following from %s on, and delivering every later snapshot, whatever its time",
+		niFieldStartFrom, at.UTC().Format(time.RFC3339), nameOf(f.place.State.SnapshotID))
 }

@@ -101,6 +101,7 @@ func (p *progress) load(ctx context.Context, head catalog.Head) (place, error) {
 		if at, err = fromCheckpoint(claimed); err != nil {
 			return place{}, err
 		}
+		p.log.Infof("Going on %s, as the checkpoint under key %q says", describeResume(at), p.store.Key())
 	}
 	p.writer = cache.NewWriter(p.store, claimed, cache.WriterConfig{
 		Timeout: p.conf.WriteTimeout,

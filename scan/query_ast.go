@@ -147,7 +147,7 @@ func (i item) asCondition() (expression, error) {
 func (i item) asLiteral() (literal, error) {
 	switch {
 	case i.column != nil:
-		return literal{}, refuseAt(i.at, "column %s stands where a literal is expected; columns can't be compared with columns", i.column)
+		return literal{}, refuseAt(i.at, "column %s stands where a literal is expected; columns can't be compared with columns, and strings stand in single quotes", i.column)
 	case i.condition != nil:
 		return literal{}, refuseAt(i.at, "a condition stands where a literal is expected")
 	}

@@ -5,6 +5,7 @@ package scan
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/participle/v2"
@@ -174,6 +175,9 @@ func parseTree(text string) (*orTree, error) {
 
 // refuseTokens refuses by name what the grammar has no room for.
 func refuseTokens(tokens []lexer.Token) error {
+	if at, ok := beginsWithWhere(tokens); ok {
+		return refuseAt(at, "leave WHERE out: a query is what stands after it")
+	}
 	depth := 0
 	for _, t := range tokens {
 		at := t.Pos.Offset
@@ -204,6 +208,22 @@ func refuseTokens(tokens []lexer.Token) error {
 		}
 	}
 	return nil
+}
+
+// beginsWithWhere finds the word, which a column of this name is not.
+func beginsWithWhere(tokens []lexer.Token) (at int, ok bool) {
+	types := queryLexer.Symbols()
+	tokens = slices.DeleteFunc(slices.Clone(tokens), func(t lexer.Token) bool { return t.Type == types["Space"] })
+	if len(tokens) < 2 || tokens[0].Type != types["Ident"] || !strings.EqualFold(tokens[0].Value, "WHERE") {
+		return 0, false
+	}
+	at = tokens[0].Pos.Offset
+	switch next := tokens[1]; next.Type {
+	case types["Ident"], types["Quoted"], types["Number"], types["String"], types["Hex"]:
+		return at, true
+	default:
+		return at, next.Value == "("
+	}
 }
 
 // unexpectedly says what a syntax error found.

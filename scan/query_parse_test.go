@@ -43,6 +43,7 @@ func TestWhatAQueryMayNotSayIsRefusedByNameAndPlace(t *testing.T) {
 		"i = 'x'", "i = TRUE", "i = DATE '2024-01-01'", "b = 1", "b > 'x'", "f = '1'", "f IS NAN AND i IS NAN", "dec = '1.00'", "s = 1", "s = X'00'", "bin = 'x'", "u = 'x'", "u = 1", "fix = 'abc'",
 		"day = 'x'", "day = 5", "day = TIMESTAMP '2024-01-01 00:00:00Z'", "t = '1'", "t = DATE '2024-01-01'", "ts = 'x'", "ts = TIMESTAMP '2024-01-01 00:00:00+01:00'", "ts = TIME '00:00'", "i LIKE 'x%'", "i IN (1, 'x')",
 		"i = 1\nAND\tl = 'x'\nAND s = 'y'", "s = 'äöü' AND l = 'x'",
+		`s = "x"`, "WHERE i = 1", "where (i = 1)", " Where\n\"i\" = 1",
 		strings.Repeat("(", 101) + "i = 1" + strings.Repeat(")", 101),
 	}
 	var got strings.Builder
@@ -84,6 +85,13 @@ func TestWhatAQueryMaySayBinds(t *testing.T) {
 			_, err = q.bind(everyType())
 			assert.NoError(t, err, text)
 		}
+	}
+}
+
+func TestAColumnMayBeNamedWhere(t *testing.T) {
+	for _, text := range []string{"where = 1", "where IS NULL", "where.x = 1", "where NOT IN (1)", "1 < where", `"where" > 5`, "where"} {
+		_, err := ParseQuery(text)
+		assert.NoError(t, err, text)
 	}
 }
 

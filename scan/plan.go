@@ -211,6 +211,11 @@ func (p *Plan) rowsOf(t Task) int64 {
 
 // refuseUnsupported names the first file, in delivery order, that can't be read.
 func (p *Plan) refuseUnsupported() error {
+	if len(p.Tasks) > 0 {
+		if err := refuseVariantsInside(p.Schema); err != nil {
+			return err
+		}
+	}
 	for _, t := range p.Tasks {
 		if err := unsupported("data file", t.File.Data); err != nil {
 			return err
@@ -219,6 +224,34 @@ func (p *Plan) refuseUnsupported() error {
 			if err := unsupported("delete file", d.Data); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// refuseVariantsInside names the first column with a list of variants or a map to them, which no file can be read with.
+func refuseVariantsInside(schema *iceberg.Schema) error {
+	for _, f := range schema.Fields() {
+		if held := variantHolder(f.Type); held != nil {
+			return &UnsupportedError{What: fmt.Sprintf("column %q, of type %s,", f.Name, f.Type)}
+		}
+	}
+	return nil
+}
+
+// variantHolder is the first list or map whose elements, keys or values are variants, nil without any.
+func variantHolder(t iceberg.Type) iceberg.Type {
+	nested, ok := t.(iceberg.NestedType)
+	if !ok {
+		return nil
+	}
+	_, fields := t.(*iceberg.StructType)
+	for _, f := range nested.Fields() {
+		if _, variant := f.Type.(iceberg.VariantType); variant && !fields {
+			return t
+		}
+		if held := variantHolder(f.Type); held != nil {
+			return held
 		}
 	}
 	return nil

@@ -99,8 +99,7 @@ func withoutKept(removed, added []Task) (went, came []Task) {
 func refuse(changed []Change) error {
 	for _, change := range changed {
 		for _, d := range []Deletes{change.Before, change.After} {
-			p := Plan{Tasks: []Task{{File: change.File, Deletes: d}}}
-			if err := p.refuseUnsupported(); err != nil {
+			if err := (Task{File: change.File, Deletes: d}).refuseUnsupported(); err != nil {
 				return err
 			}
 		}

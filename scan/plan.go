@@ -217,13 +217,20 @@ func (p *Plan) refuseUnsupported() error {
 		}
 	}
 	for _, t := range p.Tasks {
-		if err := unsupported("data file", t.File.Data); err != nil {
+		if err := t.refuseUnsupported(); err != nil {
 			return err
 		}
-		for d := range t.Deletes.all() {
-			if err := unsupported("delete file", d.Data); err != nil {
-				return err
-			}
+	}
+	return nil
+}
+
+func (t Task) refuseUnsupported() error {
+	if err := unsupported("data file", t.File.Data); err != nil {
+		return err
+	}
+	for d := range t.Deletes.all() {
+		if err := unsupported("delete file", d.Data); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -121,7 +121,7 @@ func tableFields() []*service.ConfigField {
 			LintRule(valueRule(niFieldTable)).
 			Description("Name of the table, taken verbatim."),
 		service.NewStringListField(niFieldColumns).
-			Description("Columns to read, by name, nested fields with dots. They come in table order. Empty reads all.").
+			Description("Columns to read, by name, nested fields with dots. They come in table order. Empty reads all. `_row_id` and `_last_updated_sequence_number`, Iceberg's row lineage, can be named too and come last; they are NULL for files from before the table had format version 3, and rows that differ in nothing else are no change.").
 			Default([]any{}).Example([]any{"id", "customer.name"}),
 		service.NewStringField(niFieldQuery).
 			LintRule(valueRule(niFieldQuery)).

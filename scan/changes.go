@@ -124,7 +124,7 @@ func (c *ChangePlan) findBefore(source Source, step Step) error {
 	c.before.schema = schema
 	c.before.columns = nil
 	for _, column := range step.Columns {
-		if _, ok := schema.FindFieldByName(column); ok {
+		if _, ok := schema.FindFieldByName(column); ok || isLineageName(column) {
 			c.before.columns = append(c.before.columns, column)
 		}
 	}

@@ -39,6 +39,8 @@ func (c *ChangePlan) findKeys() error {
 		f, ok := c.Schema.FindFieldByName(name)
 		if _, known := c.schema.FindFieldByName(name); !ok && known {
 			return &KeyError{name, "is not among the columns that are read"}
+		} else if (ok && isLineage(f.ID)) || (!ok && isLineageName(name)) {
+			return &KeyError{name, "is row lineage, by which rows are not compared"}
 		} else if !ok {
 			return &UnknownColumnError{Column: name, Schema: c.Schema.ID, Close: closeNames(name, columnNames(c.Schema))}
 		}

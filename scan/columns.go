@@ -14,22 +14,36 @@ import (
 	"github.com/apache/iceberg-go/table"
 )
 
-// project is the schema of the rows: the named columns in table order, or all. On format version 3 the row lineage
-// columns _row_id and _last_updated_sequence_number may be named too; they come last.
+// project is the schema of the rows: the named columns in table order, or all. The row lineage columns _row_id and
+// _last_updated_sequence_number may be named too; they come last.
 func project(meta table.Metadata, schema *iceberg.Schema, columns []string) (*iceberg.Schema, error) {
 	if len(columns) == 0 {
 		return schema, nil
 	}
 	for _, column := range columns {
-		if _, ok := schema.FindFieldByName(column); ok {
-			continue
-		}
-		if meta.Version() >= 3 && (column == iceberg.RowIDColumnName || column == iceberg.LastUpdatedSequenceNumberColumnName) {
+		if _, ok := schema.FindFieldByName(column); ok || isLineageName(column) {
 			continue
 		}
 		return nil, &UnknownColumnError{Column: column, Schema: schema.ID, Close: closeNames(column, columnNames(schema))}
 	}
 	return newScan(stepMetadata{meta, schema}, nil, columns).Projection()
+}
+
+func isLineageName(column string) bool {
+	return column == iceberg.RowIDColumnName || column == iceberg.LastUpdatedSequenceNumberColumnName
+}
+
+// knowingLineage makes iceberg-go know the row lineage columns of a table of any format version: a table that is followed
+// may be upgraded on the way. They are NULL before, as the files have no row ids.
+func knowingLineage(meta table.Metadata, columns []string) table.Metadata {
+	asked := slices.ContainsFunc(columns, func(column string) bool {
+		_, own := meta.CurrentSchema().FindFieldByName(column)
+		return isLineageName(column) && !own
+	})
+	if asked && meta.Version() < 3 {
+		return version3{meta}
+	}
+	return meta
 }
 
 // newScan is iceberg-go's scan of the columns, one file at a time: parallelism is ours.
@@ -48,7 +62,7 @@ func newScan(meta table.Metadata, files iceio.IO, columns []string, opts ...tabl
 	if len(columns) > 0 {
 		opts = append(opts, table.WithSelectedFields(columns...))
 	}
-	scan = table.New(nil, meta, "", fsF, nil).Scan(opts...)
+	scan = table.New(nil, knowingLineage(meta, columns), "", fsF, nil).Scan(opts...)
 	return scan
 }
 

@@ -87,10 +87,12 @@ func (t Task) kindOf(path string) FileKind {
 
 func (t Task) scanTask() table.FileScanTask {
 	task := table.FileScanTask{
-		File:               t.File.Data,
-		Length:             t.File.Data.FileSizeBytes(),
-		FirstRowID:         t.File.Data.FirstRowID(),
-		DataSequenceNumber: &t.File.Sequence,
+		File:       t.File.Data,
+		Length:     t.File.Data.FileSizeBytes(),
+		FirstRowID: t.File.Data.FirstRowID(),
+	}
+	if task.FirstRowID != nil { // before that, rows have no lineage at all, as the Java library reads them
+		task.DataSequenceNumber = &t.File.Sequence
 	}
 	if t.part != (part{}) {
 		task.Start, task.Length = t.part.start, t.part.length

@@ -52,11 +52,14 @@ type fixture struct {
 	// state is the last commit's; manifests its list.
 	state     catalog.State
 	manifests []iceberg.ManifestFile
+	// format is the version of commits; nextRow the first row id that the next one gives away, from version 3 on.
+	format  int
+	nextRow int64
 }
 
 func newFixture(t testing.TB, properties string) *fixture {
 	t.Helper()
-	f := &fixture{TB: t, dir: t.TempDir(), fs: &localFiles{}, state: catalog.State{SnapshotID: catalog.NoSnapshot}}
+	f := &fixture{TB: t, dir: t.TempDir(), fs: &localFiles{}, state: catalog.State{SnapshotID: catalog.NoSnapshot}, format: 2}
 	if properties == "" {
 		properties = "{}"
 	}
@@ -223,13 +226,23 @@ func (f *fixture) commitOn(carried []iceberg.ManifestFile, operation string, gro
 	}
 	location := f.path(fmt.Sprintf("snap-%d.avro", id))
 	var list bytes.Buffer
-	require.NoError(f, iceberg.WriteManifestList(2, &list, id, nil, &sequence, 0, append(files, carried...)))
+	require.NoError(f, iceberg.WriteManifestList(f.format, &list, id, nil, &sequence, f.nextRow, append(files, carried...)))
 	require.NoError(f, os.WriteFile(location, list.Bytes(), 0o600))
 	var err error
 	f.manifests, err = iceberg.ReadManifestList(&list)
 	require.NoError(f, err)
-	f.state = catalog.State{SnapshotID: id, Sequence: sequence, ManifestList: location, SchemaID: 1, Operation: operation, Records: -1, FormatVersion: 2}
+	f.state = catalog.State{SnapshotID: id, Sequence: sequence, ManifestList: location, SchemaID: 1, Operation: operation, Records: -1, FormatVersion: f.format}
 	return f.state
+}
+
+// upgrade makes it a table of format version 3.
+func (f *fixture) upgrade() {
+	f.Helper()
+	text := strings.Replace(fmt.Sprintf(tableText, f.dir, "{}"), `"format-version": 2`, `"format-version": 3, "next-row-id": 1000000`, 1)
+	var err error
+	f.meta, err = table.ParseMetadataString(text)
+	require.NoError(f, err)
+	f.format = 3
 }
 
 func (f *fixture) manifest(name string, snapshot int64, group []change) iceberg.ManifestFile {
@@ -239,7 +252,7 @@ func (f *fixture) manifest(name string, snapshot int64, group []change) iceberg.
 		content = iceberg.ManifestContentDeletes
 	}
 	var buf bytes.Buffer
-	w, err := iceberg.NewManifestWriter(2, &buf, f.spec(int(group[0].file.SpecID())), f.meta.CurrentSchema(), snapshot, iceberg.WithManifestWriterContent(content))
+	w, err := iceberg.NewManifestWriter(f.format, &buf, f.spec(int(group[0].file.SpecID())), f.meta.CurrentSchema(), snapshot, iceberg.WithManifestWriterContent(content))
 	require.NoError(f, err)
 	for _, c := range group {
 		b := iceberg.NewManifestEntryBuilder(c.status, &snapshot, c.file)

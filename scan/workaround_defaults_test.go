@@ -3,9 +3,14 @@
 package scan
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/apache/iceberg-go"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -42,5 +47,83 @@ func TestDefaultsThatMetadataHoldsAsTextAreFilledIn(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// nestedText are the fields of a table whose structs, wherever they are, were given a field b with a default.
+const nestedText = `[
+  {"id": 1, "name": "s", "required": false, "type": {"type": "struct", "fields": [
+    {"id": 11, "name": "a", "required": false, "type": "long"}, %[1]s
+    {"id": 13, "name": "d", "required": false, "type": {"type": "struct", "fields": [
+      {"id": 131, "name": "a", "required": false, "type": "long"}%[3]s]}}]}},
+  {"id": 2, "name": "l", "required": false, "type": {"type": "list", "element-id": 20, "element-required": false, "element": {"type": "struct", "fields": [
+    {"id": 21, "name": "a", "required": false, "type": "long"}%[2]s]}}},
+  {"id": 3, "name": "m", "required": false, "type": {"type": "map", "key-id": 30, "key": "string", "value-id": 31, "value-required": false, "value": {"type": "struct", "fields": [
+    {"id": 32, "name": "a", "required": false, "type": "long"}%[4]s]}}}
+  %[5]s]`
+
+func nestedFields(t *testing.T, added bool) []iceberg.NestedField {
+	t.Helper()
+	var parts [5]any
+	for i := range parts {
+		parts[i] = ""
+	}
+	if added {
+		b := `{"id": %d, "name": "b", "required": true, "type": "%s", "initial-default": %s, "write-default": %s}`
+		parts[0] = fmt.Sprintf(b, 12, "string", `"first"`, `"later"`) + ","
+		parts[1] = "," + fmt.Sprintf(b, 22, "int", "7", "8")
+		parts[2] = "," + fmt.Sprintf(b, 132, "date", `"2020-02-29"`, `"2021-01-01"`)
+		parts[3] = "," + fmt.Sprintf(b, 33, "boolean", "true", "false")
+		// Nothing but write-default: NULL. A struct that came later is NULL, whatever the defaults of its fields.
+		parts[4] = `, {"id": 4, "name": "w", "required": false, "type": "long", "write-default": 5},
+		  {"id": 5, "name": "n", "required": false, "type": {"type": "struct", "fields": [
+		    {"id": 51, "name": "b", "required": true, "type": "int", "initial-default": 6, "write-default": 6}]}}`
+	}
+	var fields []iceberg.NestedField
+	require.NoError(t, json.Unmarshal(fmt.Appendf(nil, nestedText, parts[:]...), &fields))
+	return fields
+}
+
+func TestFieldsInsideOfColumnsHaveTheirInitialDefaults(t *testing.T) {
+	f := newFixture(t, "")
+	f.upgrade()
+	rows := []string{
+		`{"s": {"a": 1, "d": {"a": 2}}, "l": [{"a": 3}, null, {"a": 4}], "m": [{"key": "x", "value": {"a": 5}}]}`,
+		`{"s": null, "l": null, "m": null}`,
+		`{"s": {"a": null, "d": null}, "l": [], "m": [{"key": "y", "value": null}]}`,
+	}
+	size := f.writeParquet("a.parquet", arrowSchema(t, iceberg.NewSchema(1, nestedFields(t, false)...)), rows)
+	b, err := iceberg.NewDataFileBuilder(f.spec(0), iceberg.EntryContentData, f.path("a.parquet"), iceberg.ParquetFile, nil, nil, nil, int64(len(rows)), size)
+	require.NoError(t, err)
+	state := f.commit("append", []change{added(b.Build())})
+	schema := iceberg.NewSchema(1, nestedFields(t, true)...)
+	want := []string{
+		`{"s":{"a":1,"b":"first","d":{"a":2,"b":"2020-02-29"}},"l":[{"a":3,"b":7},null,{"a":4,"b":7}],"m":{"x":{"a":5,"b":true}},"w":null,"n":null}`,
+		`{"s":null,"l":null,"m":null,"w":null,"n":null}`,
+		`{"s":{"a":null,"b":"first","d":null},"l":[],"m":{"y":null},"w":null,"n":null}`,
+	}
+	plan := f.plan(Step{Way: WayTableScan, After: state, Schema: schema})
+	encoder, err := NewEncoder(schema)
+	require.NoError(t, err)
+	for _, format := range []Format{FormatJSON, FormatNDJSON, FormatArrow} {
+		got := []string{}
+		for batch, err := range plan.Read(t.Context(), ReadOptions{Format: format}) {
+			require.NoError(t, err)
+			if format != FormatArrow {
+				got = append(got, lines(t, format, batch)...)
+				continue
+			}
+			r, err := ipc.NewReader(bytes.NewReader(batch.Messages[0]))
+			require.NoError(t, err)
+			for r.Next() {
+				text, ends, err := encoder.Append(nil, nil, r.RecordBatch(), 0, int(r.RecordBatch().NumRows()))
+				require.NoError(t, err)
+				for _, row := range slice(text, ends) {
+					got = append(got, string(row))
+				}
+			}
+			r.Release()
+		}
+		assert.Equal(t, want, got, format)
 	}
 }

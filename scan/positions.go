@@ -102,14 +102,20 @@ func (r *positionReader) read(ctx context.Context, f File, snapshot int64) (map[
 	return file.byPath, file.err
 }
 
-// mostPaths is how many data files a position delete file is searched for by name; for more it is read whole.
-const mostPaths = 64
+// A position delete file of more than searchedFrom bytes is searched for the names of up to mostPaths data files. Others
+// are read whole: then it shows whether anything of them is missing.
+const (
+	searchedFrom = 4 << 20
+	mostPaths    = 64
+)
 
 func (r *positionReader) load(ctx context.Context, files iceio.IO, f File) (map[string]*roaring64.Bitmap, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	opts := []table.ScanOption{table.WithArrowBatchSize(defaultDecodeRows)}
-	if len(r.wanted) <= mostPaths {
+	only := referencedFile(f.Data)
+	whole := only != "" || f.Data.FileSizeBytes() <= searchedFrom || len(r.wanted) > mostPaths
+	if !whole {
 		var paths []string
 		for path := range r.wanted {
 			paths = append(paths, path)
@@ -122,10 +128,12 @@ func (r *positionReader) load(ctx context.Context, files iceio.IO, f File) (map[
 		return nil, err
 	}
 	byPath := map[string]*roaring64.Bitmap{}
+	rows := int64(0)
 	for batch, err := range batches {
 		if err != nil {
 			return nil, err
 		}
+		rows += batch.NumRows()
 		paths, ok := batch.Column(0).(*array.String)
 		positions, ok2 := batch.Column(1).(*array.Int64)
 		if !ok || !ok2 {
@@ -134,6 +142,10 @@ func (r *positionReader) load(ctx context.Context, files iceio.IO, f File) (map[
 		}
 		for i := range paths.Len() {
 			path := paths.Value(i)
+			if only != "" && path != only {
+				batch.Release()
+				return nil, fmt.Errorf("it names %q; its manifest says that all of it is about %s", path, only)
+			}
 			if !r.wanted[path] {
 				continue
 			}
@@ -143,6 +155,9 @@ func (r *positionReader) load(ctx context.Context, files iceio.IO, f File) (map[
 			byPath[path].Add(uint64(positions.Value(i)))
 		}
 		batch.Release()
+	}
+	if want := f.Data.Count(); whole && ctx.Err() == nil && rows != want {
+		return nil, fmt.Errorf("it has %d rows, its manifest says %d", rows, want)
 	}
 	return byPath, ctx.Err()
 }

@@ -97,21 +97,25 @@ func (t Task) catching(read func() error) (err error) {
 	return read()
 }
 
+// smallChunk is the most bytes of column chunks that are read at once.
+const smallChunk = 16 << 10
+
 // reader reads the file's pages through source.
 func (f *directFile) reader(source parquet.ReaderAtSeeker, mem memory.Allocator) (*file.Reader, error) {
 	props := parquet.NewReaderProperties(mem)
 	props.BufferedStreamEnabled = true
-	props.MaxCompressedPageSize, props.MaxUncompressedPageSize = largestPages(f.footer)
+	if f.footer != nil {
+		// A page with one very large value has more bytes than arrow-go allows by default, but no more than its chunk.
+		stored, values := largestChunks(f.footer)
+		props.MaxCompressedPageSize = max(props.MaxCompressedPageSize, stored)
+		props.MaxUncompressedPageSize = max(props.MaxUncompressedPageSize, values)
+		props.BufferedStreamEnabled = stored > smallChunk // the buffer has that many bytes, however small the chunk is
+	}
 	return file.NewParquetReader(source, file.WithReadProps(props), file.WithMetadata(f.footer))
 }
 
-// largestPages are the bytes that pages may have: what arrow-go allows by default, and beyond that no more than a column
-// chunk of the file. A page with one very large value has more than the default.
-func largestPages(footer *metadata.FileMetaData) (compressed, uncompressed int64) {
-	compressed, uncompressed = parquet.DefaultMaxCompressedPageSize, parquet.DefaultMaxUncompressedPageSize
-	if footer == nil {
-		return compressed, uncompressed
-	}
+// largestChunks are the most bytes of a column chunk, as stored and before.
+func largestChunks(footer *metadata.FileMetaData) (compressed, uncompressed int64) {
 	for _, group := range footer.RowGroups {
 		for _, column := range group.Columns {
 			if meta := column.MetaData; meta != nil {

@@ -48,8 +48,9 @@ type rowPacker struct {
 
 	buf  []byte
 	ends []int // of the rows in buf
-	// rowBytes is the mean size of the rows that were cut last.
+	// rowBytes is the mean size of the rows that were cut last, and expected how many rows come at most; 0: not known.
 	rowBytes int
+	expected int64
 }
 
 func (p *rowPacker) add(batch arrow.RecordBatch, from, to int) (err error) {
@@ -81,7 +82,7 @@ func (p *rowPacker) addRows(n int, write func(buf []byte, ends []int, n int, clo
 	for n > 0 {
 		some := nextRows(p.limits, len(p.ends), int64(len(p.buf)), n)
 		if p.buf == nil && p.rowBytes > 0 {
-			p.buf = make([]byte, 0, min(int64(p.limits.BatchRows*p.rowBytes), p.limits.BatchBytes)+spare)
+			p.buf = make([]byte, 0, min(p.most()*int64(p.rowBytes), p.limits.BatchBytes)+spare)
 		}
 		p.buf, p.ends = write(p.buf, p.ends, some, p.closing)
 		n -= some
@@ -90,6 +91,14 @@ func (p *rowPacker) addRows(n int, write func(buf []byte, ends []int, n int, clo
 		}
 	}
 	return nil
+}
+
+// most is how many rows a piece may have.
+func (p *rowPacker) most() int64 {
+	if p.expected > 0 {
+		return min(p.expected, int64(p.limits.BatchRows))
+	}
+	return int64(p.limits.BatchRows)
 }
 
 // fitting is how many of the rows fit into a batch, at least one.

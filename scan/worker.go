@@ -29,6 +29,8 @@ type worker struct {
 
 	buffers recycler
 	last    *direct // the layout of the last file
+	// rowBytes is the mean size of the rows of the last lane.
+	rowBytes int
 }
 
 // run reads a lane.
@@ -41,6 +43,8 @@ func (w *worker) run(ctx context.Context, l *lane) error {
 	defer pack.drop()
 	wanted := rowSpan{skip: l.skip, rows: -1}
 	if rows, ok := pack.(*rowPacker); ok && w.plan.filter == nil && task.readsDirectly() {
+		rows.rowBytes = w.rowBytes
+		defer func() { w.rowBytes = rows.rowBytes }()
 		left, err := w.runDirect(ctx, l, task, rows)
 		switch {
 		case err == nil:
@@ -86,6 +90,7 @@ func (w *worker) runDirect(ctx context.Context, l *lane, t Task, pack *rowPacker
 
 // runStretch is runDirect of a stretch, when there is room for it.
 func (w *worker) runStretch(s *stretch, pack *rowPacker) (left rowSpan, err error) {
+	pack.expected = s.live - s.skip
 	done, err := w.readDirect(s, pack)
 	done = max(done, s.skip)
 	if errors.Is(err, errIndirect) {

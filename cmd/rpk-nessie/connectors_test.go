@@ -44,6 +44,50 @@ func TestExamplesOfConnectorsAreLinted(t *testing.T) {
 	}
 }
 
+// What create prints of any of this program's components is right but for the values that only its user knows.
+func TestSkeletonsAreLinted(t *testing.T) {
+	var expressions []string
+	for _, input := range []string{"nessie", "kafka_franz"} {
+		for _, processor := range []string{"", "sql_raw", "sql_select"} {
+			for _, output := range []string{"file", "kafka_franz", "sql_insert", "sql_raw"} {
+				expressions = append(expressions, input+"/"+processor+"/"+output)
+			}
+		}
+	}
+	for _, expression := range expressions {
+		for _, small := range [][]string{nil, {"--small"}} {
+			created := execute(t, append(append([]string{"create"}, small...), expression)...)
+			require.Equal(t, 0, created.code, created.all())
+			path := filepath.Join(t.TempDir(), "skeleton.yaml")
+			require.NoError(t, os.WriteFile(path, []byte(created.stdout), 0o600))
+			linted := execute(t, "lint", "--skip-env-var-check", path)
+			assert.Equal(t, 0, linted.code, "%s:\n%s", expression, linted.all())
+		}
+	}
+}
+
+// Benthos itself asks for no list that is missing, and of several rules of a component it keeps the last.
+func TestWhatIsMissingIsLinted(t *testing.T) {
+	const input, output = "input: { generate: { mapping: 'root = 1' } }\n", "output: { drop: {} }\n"
+	for yaml, says := range map[string]string{
+		"input: { kafka_franz: { topics: [ a ] } }\n" + output:                                                                   "seed_brokers needs at least one address",
+		"input: { kafka_franz: { seed_brokers: [ a ] } }\n" + output:                                                             "topics needs at least one topic, or regexp_topics_include a pattern",
+		input + "output: { kafka_franz: { topic: a } }\n":                                                                        "seed_brokers needs at least one address",
+		input + "output: { kafka_franz: { seed_brokers: [ a ], topic: a, partition: '1' } }\n":                                   "a partition is used with partitioner manual only",
+		input + "output: { kafka_franz: { seed_brokers: [ a ], topic: a, partitioner: manual } }\n":                              "partitioner manual needs a partition",
+		input + "output: { sql_insert: { driver: sqlite, dsn: a, table: a, args_mapping: 'root = []' } }\n":                      "columns needs at least one column",
+		input + output + "pipeline: { processors: [ { sql_select: { driver: sqlite, dsn: a, table: a } } ] }\n":                  "columns needs at least one column",
+		input + output + "tracer: { open_telemetry_collector: {} }\n":                                                            "an http or grpc collector is needed",
+		input + output + "tracer: { open_telemetry_collector: { http: [ { address: 'a:1' } ], sampling: { enabled: true } } }\n": "sampling needs a ratio",
+	} {
+		path := filepath.Join(t.TempDir(), "pipeline.yaml")
+		require.NoError(t, os.WriteFile(path, []byte(yaml), 0o600))
+		linted := execute(t, "lint", path)
+		assert.Equal(t, 1, linted.code, yaml)
+		assert.Contains(t, linted.all(), says, yaml)
+	}
+}
+
 // A scrape of a running pipeline, as Prometheus does it.
 func TestMetricsAreScraped(t *testing.T) {
 	address := ports.Free(t)

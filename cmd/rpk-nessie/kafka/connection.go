@@ -43,8 +43,7 @@ func connectionFields() []*service.ConfigField {
 			Description("Addresses of brokers to begin with; the others are learned from them. An item may hold several addresses, separated by commas.").
 			Example([]string{"localhost:9092"}).
 			Example([]string{"kafka-1:9092", "kafka-2:9092"}).
-			Example([]string{"kafka-1:9092,kafka-2:9092"}).
-			LintRule(`root = if this.length() == 0 { [ "seed_brokers needs at least one address" ] }`),
+			Example([]string{"kafka-1:9092,kafka-2:9092"}),
 		service.NewStringField(kfFieldClientID).
 			Description("The name of this client in the brokers' logs and quotas.").
 			Default(defaultClientID).

@@ -57,11 +57,13 @@ func inputSpec() *service.ConfigSpec {
 			service.NewBatchPolicyField(kfiFieldBatching).Advanced(),
 			service.NewAutoRetryNacksToggleField(),
 		).
+		// Where both are empty nothing is filled in yet: that is a skeleton.
 		LintRule(`root = [
   if this.consumer_group.or("") != "" && !this.regexp_topics.or(false) && this.topics.or([]).any(t -> t.contains(":")) {
     "topics with partitions can't be consumed in a consumer_group: leave out the partitions or the group"
   },
-  if this.topics.or([]).length() == 0 && this.regexp_topics_include.or([]).length() == 0 { "topics needs at least one topic, or regexp_topics_include a pattern" },
+  if this.seed_brokers.or([]).length() == 0 && this.topics.or([]).length() + this.regexp_topics_include.or([]).length() > 0 { "seed_brokers needs at least one address" },
+  if this.seed_brokers.or([]).length() > 0 && this.topics.or([]).length() + this.regexp_topics_include.or([]).length() == 0 { "topics needs at least one topic, or regexp_topics_include a pattern" },
   if this.topics.or([]).length() > 0 && this.regexp_topics_include.or([]).length() > 0 { "topics and regexp_topics_include exclude each other" },
   if this.regexp_topics_exclude.or([]).length() > 0 && !this.regexp_topics.or(false) && this.regexp_topics_include.or([]).length() == 0 { "regexp_topics_exclude needs regexp_topics_include" },
   if this.start_offset.or("") == "earliest" && !this.start_from_oldest.or(true) { "start_from_oldest: false and start_offset: earliest contradict each other" }
@@ -112,7 +114,8 @@ func subscriptionFields() []*service.ConfigField {
 		}).
 			Description("Where to begin if no offset is committed or it is gone. Without this field `" + kfiFieldStartFromOldest + "` says it.").
 			Optional().
-			Advanced(),
+			Advanced().
+			Example(startEarliest),
 		service.NewBoolField(kfiFieldStartFromOldest).
 			Description("The older name of `" + kfiFieldStartOffset + "`: `true` is `" + startEarliest + "`, `false` is `" + startLatest + "`.").
 			Default(true).

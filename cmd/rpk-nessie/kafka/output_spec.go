@@ -17,6 +17,7 @@ const (
 	kfoFieldPartition         = "partition"
 	kfoFieldMetadata          = "metadata"
 	kfoFieldTimestampMs       = "timestamp_ms"
+	kfoFieldAcks              = "acks"
 	kfoFieldIdempotentWrite   = "idempotent_write"
 	kfoFieldCompression       = "compression"
 	kfoFieldAutoTopicCreation = "allow_auto_topic_creation"
@@ -27,13 +28,17 @@ const (
 	kfoFieldBatching          = "batching"
 
 	partitionerManual = "manual"
+
+	acksAll    = "all"
+	acksLeader = "leader"
+	acksNone   = "none"
 )
 
 func outputSpec() *service.ConfigSpec {
 	spec := service.NewConfigSpec().
 		Stable().
 		Categories("Services").
-		Summary("Writes messages to Kafka and acknowledges them when all in-sync replicas have them.").
+		Summary("Writes messages to Kafka and acknowledges them when all in-sync replicas have them, unless `acks` says otherwise.").
 		Description(`A batch is handed to the client at once. A record that the brokers refuse for good (too large, not authorised, unknown topic) fails alone; the others of its batch are acknowledged. While no broker can be reached records wait in the client, in order, and the log says so.
 
 Records of one partition keep their order as long as ` + "`max_in_flight`" + ` is 1: with more, batches are written side by side. With ` + "`idempotent_write`" + ` what the client sends again after a lost connection is not stored twice; a batch that is refused and sent again by the pipeline is.
@@ -42,9 +47,13 @@ A message without a body whose metadata ` + "`kafka_tombstone_message`" + ` is `
 		Fields(connectionFields()...).
 		Fields(recordFields()...).
 		Fields(producerFields()...).
-		LintRule(`root = if this.partitioner.or("") == "manual" {
-  if this.partition.or("") == "" { "partitioner manual needs a partition" }
-} else if this.partition.or("") != "" { "a partition is used with partitioner manual only" }`)
+		// Without a topic nothing is filled in yet: that is a skeleton.
+		LintRule(`root = [
+  if this.seed_brokers.or([]).length() == 0 && this.topic.or("") != "" { "seed_brokers needs at least one address" },
+  if this.acks.or("all") != "all" && this.idempotent_write.or(true) { "acks other than all need idempotent_write: false" },
+  if this.partitioner.or("") == "manual" && this.partition.or("") == "" { "partitioner manual needs a partition" },
+  if this.partitioner.or("") != "manual" && this.partition.or("") != "" { "a partition is used with partitioner manual only" }
+]`)
 	return spec.Example("New rows of a table, by key", "One record a row, keyed by the row's id, with the snapshot as header. `max_in_flight: 1` keeps the table's order in each partition.", `
 input:
   nessie:
@@ -86,12 +95,12 @@ func recordFields() []*service.ConfigField {
 		}).
 			Description("How a record's partition is chosen. Without this field it is `murmur2_hash`.").
 			Optional().
-			Advanced(),
-		service.NewInterpolatedStringField(kfoFieldPartition).
-			Description("The partition's number, for partitioner `manual`.").
-			Optional().
 			Advanced().
-			Example(`${! metadata("partition") }`),
+			Example("murmur2_hash"),
+		service.NewInterpolatedStringField(kfoFieldPartition).
+			Description("The partition's number, for partitioner `manual`, such as `${! metadata(\"partition\") }`.").
+			Optional().
+			Advanced(),
 		service.NewMetadataFilterField(kfoFieldMetadata).
 			Description("Which metadata of a message become headers of its record. By default none.").
 			Optional(),
@@ -105,6 +114,14 @@ func recordFields() []*service.ConfigField {
 
 func producerFields() []*service.ConfigField {
 	return []*service.ConfigField{
+		service.NewStringAnnotatedEnumField(kfoFieldAcks, map[string]string{
+			acksAll:    "When all in-sync replicas have it.",
+			acksLeader: "When the partition's leader has it: what it has alone is lost with it.",
+			acksNone:   "When it was sent: what does not arrive is lost, and nobody says so.",
+		}).
+			Description("When a record counts as written, and its row as delivered. All but `" + acksAll + "` may lose rows, and need `" + kfoFieldIdempotentWrite + ": false`.").
+			Default(acksAll).
+			Advanced(),
 		service.NewBoolField(kfoFieldIdempotentWrite).
 			Description("Let the brokers drop what the client had to send twice. Brokers before 3.0 ask for the permission `IDEMPOTENT_WRITE` on the cluster.").
 			Default(true).
@@ -112,7 +129,8 @@ func producerFields() []*service.ConfigField {
 		service.NewStringEnumField(kfoFieldCompression, "lz4", "snappy", "gzip", "none", "zstd").
 			Description("How record batches are compressed. Without this field it is `snappy`.").
 			Optional().
-			Advanced(),
+			Advanced().
+			Example("snappy"),
 		service.NewBoolField(kfoFieldAutoTopicCreation).
 			Description("Create a topic that does not exist, if the brokers allow that.").
 			Default(true).
@@ -149,6 +167,13 @@ func producerOptions(conf *service.ParsedConfig) ([]kgo.Opt, error) {
 	if !idempotent {
 		opts = append(opts, kgo.DisableIdempotentWrite())
 	}
+	acks, err := acksOf(conf)
+	if err != nil {
+		return nil, err
+	}
+	if idempotent && acks != kgo.AllISRAcks() {
+		return nil, fmt.Errorf("%s other than %s need %s: false", kfoFieldAcks, acksAll, kfoFieldIdempotentWrite)
+	}
 	create, err := conf.FieldBool(kfoFieldAutoTopicCreation)
 	if err != nil {
 		return nil, err
@@ -179,8 +204,25 @@ func producerOptions(conf *service.ParsedConfig) ([]kgo.Opt, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(opts, kgo.ProduceRequestTimeout(timeout), kgo.ProducerBatchMaxBytes(largest), kgo.BrokerMaxWriteBytes(request),
+	return append(opts, kgo.RequiredAcks(acks), kgo.ProduceRequestTimeout(timeout), kgo.ProducerBatchMaxBytes(largest), kgo.BrokerMaxWriteBytes(request),
 		kgo.RecordPartitioner(partitioner), kgo.ProducerBatchCompression(codec...)), nil
+}
+
+func acksOf(conf *service.ParsedConfig) (kgo.Acks, error) {
+	name, err := conf.FieldString(kfoFieldAcks)
+	if err != nil {
+		return kgo.Acks{}, err
+	}
+	switch name {
+	case acksAll:
+		return kgo.AllISRAcks(), nil
+	case acksLeader:
+		return kgo.LeaderAck(), nil
+	case acksNone:
+		return kgo.NoAck(), nil
+	default:
+		return kgo.Acks{}, fmt.Errorf("unknown %s %q", kfoFieldAcks, name)
+	}
 }
 
 func partitionerOf(conf *service.ParsedConfig) (kgo.Partitioner, error) {

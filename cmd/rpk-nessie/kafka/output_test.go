@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 func message(body string, meta ...any) *service.Message {
@@ -60,6 +62,26 @@ func TestWithoutKeyAndMetadataARecordHasNone(t *testing.T) {
 	assert.Nil(t, got.Key)
 	assert.Empty(t, got.Headers)
 	assert.True(t, got.Timestamp.After(before))
+}
+
+func TestAcksAreWhatTheBrokersAreAskedFor(t *testing.T) {
+	for lines, asked := range map[string]int16{
+		"": -1, "acks: all\nidempotent_write: false": -1, "acks: leader\nidempotent_write: false": 1, "acks: none\nidempotent_write: false": 0,
+	} {
+		t.Run(lines, func(t *testing.T) {
+			c := cluster(t, "orders")
+			var acks atomic.Int32
+			acks.Store(-100)
+			c.ControlKey(int16(kmsg.Produce), func(request kmsg.Request) (kmsg.Response, error, bool) {
+				acks.Store(int32(request.(*kmsg.ProduceRequest).Acks))
+				return nil, nil, false
+			})
+			w := output(t, c, "topic: orders", lines)
+			require.NoError(t, w.WriteBatch(t.Context(), service.MessageBatch{message("x")}))
+			assert.Equal(t, "x", string(stored(t, c, "orders", 1)[0].Value))
+			assert.Equal(t, int32(asked), acks.Load())
+		})
+	}
 }
 
 func TestTombstonesAreMarkedOnes(t *testing.T) {
@@ -253,6 +275,8 @@ func TestWrongOutputSettingsAreRefused(t *testing.T) {
 		"manual, no partition":    {"seed_brokers: [ a ]\ntopic: x\npartitioner: manual", "go together"},
 		"partition, no manual":    {"seed_brokers: [ a ]\ntopic: x\npartition: '1'", "go together"},
 		"unknown partitioner":     {"seed_brokers: [ a ]\ntopic: x\npartitioner: best", "best"},
+		"acks, idempotent":        {"seed_brokers: [ a ]\ntopic: x\nacks: leader", "acks other than all need idempotent_write: false"},
+		"unknown acks":            {"seed_brokers: [ a ]\ntopic: x\nacks: most\nidempotent_write: false", "most"},
 		"unknown compression":     {"seed_brokers: [ a ]\ntopic: x\ncompression: best", "best"},
 		"unknown mechanism":       {"seed_brokers: [ a ]\ntopic: x\nsasl: [ { mechanism: KERBEROS } ]", "KERBEROS"},
 		"plain without user":      {"seed_brokers: [ a ]\ntopic: x\nsasl: [ { mechanism: PLAIN } ]", "sasl[0]: PLAIN needs a username"},
@@ -279,6 +303,9 @@ func TestLint(t *testing.T) {
 		"manual, no partition":    {"kafka_franz:\n  seed_brokers: [ a ]\n  topic: x\n  partitioner: manual\n", "partitioner manual needs a partition"},
 		"partition, not manual":   {"kafka_franz:\n  seed_brokers: [ a ]\n  topic: x\n  partition: '3'\n", "with partitioner manual only"},
 		"no brokers":              {"kafka_franz:\n  seed_brokers: []\n  topic: x\n", "seed_brokers needs"},
+		"no brokers at all":       {"kafka_franz:\n  topic: x\n", "seed_brokers needs"},
+		"acks, idempotent":        {"kafka_franz:\n  seed_brokers: [ a ]\n  topic: x\n  acks: none\n", "acks other than all need idempotent_write: false"},
+		"acks":                    {"kafka_franz:\n  seed_brokers: [ a ]\n  topic: x\n  acks: none\n  idempotent_write: false\n", ""},
 		"nothing in flight":       {"kafka_franz:\n  seed_brokers: [ a ]\n  topic: x\n  max_in_flight: 0\n", "at least 1"},
 		"half a key of AWS":       {"kafka_franz:\n  seed_brokers: [ a ]\n  topic: x\n  sasl: [ { mechanism: AWS_MSK_IAM, aws: { credentials: { id: a } } } ]\n", "id and secret go together"},
 		"a whole key of AWS":      {"kafka_franz:\n  seed_brokers: [ a ]\n  topic: x\n  sasl: [ { mechanism: AWS_MSK_IAM, aws: { region: eu-central-1, credentials: { id: a, secret: b, role: c, role_external_id: d } } } ]\n", ""},

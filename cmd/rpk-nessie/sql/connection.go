@@ -32,7 +32,7 @@ func databaseFields() []*service.ConfigField {
 			postgres:      "PostgreSQL. Placeholders are `$1`, `$2`, …",
 			postgresByPgx: "The same as `postgres`.",
 			sqlite:        "SQLite. Placeholders are `?`.",
-		}).Description("The kind of database."),
+		}).Description("The kind of database.").Example(postgres),
 		service.NewStringField(sqFieldDSN).
 			Description("Where the database is. PostgreSQL: a URL or a connection string; without `sslmode` TLS is tried first and left out if the server has none. SQLite: a path or a `file:` URL; settings go into it as `_pragma`, and `busy_timeout` is 5 s unless the DSN says otherwise.").
 			Example("postgres://follower:${PG_PASSWORD}@localhost:5432/shop?sslmode=require").

@@ -19,6 +19,9 @@ const (
 	sqFieldSuffix  = "suffix"
 	sqFieldOptions = "options"
 
+	// needsColumns holds once a table is named: without one nothing is filled in yet, and that is a skeleton.
+	needsColumns = `root = if this.table.or("") != "" && this.columns.or([]).length() == 0 { "columns needs at least one column" }`
+
 	// rowsInStatement bounds the length of a statement; more gains nothing.
 	rowsInStatement = 1000
 )
@@ -44,12 +47,10 @@ func insertSpec() *service.ConfigSpec {
 		Fields(databaseFields()...).
 		Fields(
 			service.NewStringField(sqFieldTable).
-				Description("The table. It is put into the statement as it is: quote it where SQL asks for quotes.").
-				Example("orders").Example("sales.orders"),
+				Description("The table, such as `orders` or `sales.orders`. It is put into the statement as it is: quote it where SQL asks for quotes."),
 			service.NewStringListField(sqFieldColumns).
 				Description("The columns. They are put into the statement as they are.").
-				Example([]string{"id", "item", "ordered_at"}).
-				LintRule(`root = if this.length() == 0 { [ "columns needs at least one column" ] }`),
+				Example([]string{"id", "item", "ordered_at"}),
 			service.NewBloblangField(sqFieldArgsMapping).
 				Description("A mapping that gives an array with a value for each column. Objects and arrays in it are bound as JSON.").
 				Example("root = [ this.id, this.item, this.ordered_at ]").
@@ -71,6 +72,7 @@ func insertSpec() *service.ConfigSpec {
 		).
 		Fields(outputFields()...).
 		Fields(connectionFields()...).
+		LintRule(needsColumns).
 		Example("Append rows", "A batch is a transaction.", `
 output:
   sql_insert:

@@ -28,13 +28,11 @@ func selectSpec() *service.ConfigSpec {
 		Fields(databaseFields()...).
 		Fields(
 			service.NewStringField(sqFieldTable).
-				Description("The table. It is put into the statement as it is: quote it where SQL asks for quotes.").
-				Example("customers"),
+				Description("The table, such as `customers`. It is put into the statement as it is: quote it where SQL asks for quotes."),
 			service.NewStringListField(sqFieldColumns).
 				Description("The columns. They are put into the statement as they are.").
 				Example([]string{"*"}).
-				Example([]string{"name", "city"}).
-				LintRule(`root = if this.length() == 0 { [ "columns needs at least one column" ] }`),
+				Example([]string{"name", "city"}),
 			service.NewStringField(sqFieldWhere).
 				Description("The condition. Its placeholders are question marks for every database; `??` is a question mark that is none.").
 				Optional().
@@ -55,6 +53,7 @@ func selectSpec() *service.ConfigSpec {
 				Example("ORDER BY name LIMIT 1"),
 		).
 		Fields(connectionFields()...).
+		LintRule(needsColumns).
 		Example("Look something up", "Adds what another table knows.", `
 pipeline:
   processors:

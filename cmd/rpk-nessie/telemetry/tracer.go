@@ -70,8 +70,10 @@ func tracerSpec() *service.ConfigSpec {
 					Example(0.05),
 			).Description("Which traces are sent."),
 		).
-		LintRule(`root = if this.http.or([]).length() + this.grpc.or([]).length() == 0 { "an http or grpc collector is needed" }`).
-		LintRule(`root = if this.sampling.enabled.or(false) && this.sampling.ratio.or(null) == null { "sampling needs a ratio" }`).
+		LintRule(`root = [
+  if this.http.or([]).length() + this.grpc.or([]).length() == 0 { "an http or grpc collector is needed" },
+  if this.sampling.enabled.or(false) && this.sampling.ratio.or(null) == null { "sampling needs a ratio" }
+]`).
 		Example("A collector beside the pipeline", "A twentieth of the traces.", `
 tracer:
   open_telemetry_collector:

@@ -23,7 +23,7 @@ SOAK_COUNT ?= 20
 .PHONY: help build docs demo test connectors unit race lint fmt bench microbench soak servers clean
 
 help: ## Show this
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## Build ./rpk-nessie
 	$(GO) build -ldflags '$(LDFLAGS)' -o $(BINARY) ./cmd/rpk-nessie

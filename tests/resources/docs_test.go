@@ -97,6 +97,41 @@ func TestPipelinesInTheDocumentationLint(t *testing.T) {
 	assert.GreaterOrEqual(t, linted, 4)
 }
 
+// What the documentation shows as a build of one's own is the one that is built and run by a test.
+func TestGoInTheDocumentationIsTheExampleModule(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "docs/example-module/main.go"))
+	require.NoError(t, err)
+	_, program, ok := strings.Cut(string(text), "\npackage main\n")
+	require.True(t, ok)
+	block := regexp.MustCompile("(?ms)^```go\n(.*?)^```$")
+	for _, name := range []string{"README.md", "docs/own-build.md"} {
+		blocks := block.FindAllStringSubmatch(pages(t)[name], -1)
+		require.Len(t, blocks, 1, name)
+		assert.Equal(t, "package main\n"+program, blocks[0][1], name)
+	}
+}
+
+func TestTheVariablesOfThePipelinesAreListed(t *testing.T) {
+	variable := regexp.MustCompile(`\$\{([A-Z][A-Z0-9_]*)`)
+	used := map[string]bool{}
+	require.NoError(t, filepath.WalkDir(filepath.Join(root, "resources"), func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(path) != ".yaml" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range variable.FindAllStringSubmatch(string(text), -1) {
+			used[m[1]] = true
+		}
+		return err
+	}))
+	listed := map[string]bool{}
+	for _, m := range regexp.MustCompile("`([A-Z][A-Z0-9]*_[A-Z0-9_]+)`").FindAllStringSubmatch(pages(t)["resources/README.md"], -1) {
+		listed[m[1]] = true
+	}
+	require.Contains(t, used, "KAFKA_TOPIC")
+	assert.Equal(t, used, listed)
+}
+
 func TestTroubleshootingQuotesMessagesThatExist(t *testing.T) {
 	var source strings.Builder
 	require.NoError(t, filepath.WalkDir(root, func(path string, entry os.DirEntry, err error) error {

@@ -3,6 +3,7 @@
 package nessie
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"testing"
@@ -70,4 +71,38 @@ func TestAnEndThatCannotBeMetIsToldOnce(t *testing.T) {
 		assert.Empty(t, r.logs.at(slog.LevelWarn))
 		assert.Len(t, r.out.bodies(), 2)
 	})
+}
+
+// A scheduled run that can't store its place would deliver the same again each time.
+func TestARunWhoseLastCheckpointIsNotStoredDidNotEndWell(t *testing.T) {
+	for name, tc := range map[string]struct {
+		poll  string
+		fails bool
+	}{"that ends": {"0s", true}, "that goes on": {"10ms", false}} {
+		t.Run(name, func(t *testing.T) {
+			s := newShop(t)
+			s.add(1, 2)
+			r := newRig(t)
+			writes := 0
+			r.cache.fail(nil, func() error {
+				if writes++; writes > 2 { // the claim and the start
+					return errors.New("no space left")
+				}
+				return nil
+			})
+			l := r.start(s.increments("start_from: earliest", "checkpoint_write_timeout: 50ms", "poll_interval: "+tc.poll))
+			r.delivered(2)
+			if tc.fails {
+				l.await()
+				require.Len(t, l.reported(), 1)
+				assert.ErrorContains(t, l.reported()[0], "no space left")
+			} else {
+				l.stop()
+				assert.Empty(t, l.reported())
+			}
+			errs := onlyOurs(r.logs.at(slog.LevelError))
+			require.Len(t, errs, 1, r.logs)
+			assert.Contains(t, errs[0], "What was acknowledged since the last checkpoint that is stored comes again: ")
+		})
+	}
 }

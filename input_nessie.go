@@ -387,6 +387,11 @@ func (in *input) reportWaiting() {
 // fail reports an error that ends a bounded run early.
 func (in *input) fail(err error) {
 	in.log.Errorf("Ending early: %v", err)
+	in.report(err)
+}
+
+// report tells the program of an error, where it wants to know.
+func (in *input) report(err error) {
 	if report, ok := in.res.GetGeneric(FailureKey{}); ok {
 		if report, ok := report.(func(error)); ok {
 			report(err)
@@ -426,5 +431,12 @@ func (in *input) Close(ctx context.Context) error {
 	if in.transport != nil {
 		in.transport.CloseIdleConnections()
 	}
-	return errors.Join(in.progress.close(ctx), in.storage.Close())
+	unstored := in.progress.close(ctx)
+	if unstored != nil {
+		in.log.Errorf("What was acknowledged since the last checkpoint that is stored comes again: %v", unstored)
+		if in.ends() {
+			in.report(unstored)
+		}
+	}
+	return errors.Join(unstored, in.storage.Close())
 }

@@ -18,15 +18,15 @@ import (
 // Lanes run beside each other, each with histories of its own: what waits for a pause in one lane leaves the processor to
 // another.
 type Lanes struct {
-	number int
+	number *int
 	all    *int // how many histories, a flag
 
 	seed    uint64     // of the first lane
 	seeding sync.Mutex // guards rapid's flag, which the checks of all lanes read as they begin
 }
 
-// NewLanes is a number of lanes, with a flag that says how many histories they drive together.
-func NewLanes(number int, all *int) *Lanes { return &Lanes{number: number, all: all} }
+// NewLanes takes flags that say how many lanes there are, and how many histories they drive together.
+func NewLanes(number, all *int) *Lanes { return &Lanes{number: number, all: all} }
 
 // Run is the TestMain of a package of histories.
 func (l *Lanes) Run(m *testing.M) {
@@ -35,7 +35,7 @@ func (l *Lanes) Run(m *testing.M) {
 		"rapid.checks":     strconv.Itoa(l.each()),
 		"rapid.shrinktime": "10s",
 		"rapid.nofailfile": "true", // a history is a folder of files too; the seed makes it again
-		"test.parallel":    strconv.Itoa(l.number),
+		"test.parallel":    strconv.Itoa(*l.number),
 	} {
 		if err := flag.Set(name, value); err != nil {
 			panic(err)
@@ -55,12 +55,12 @@ func (l *Lanes) Run(m *testing.M) {
 // Seed is that of the first lane.
 func (l *Lanes) Seed() uint64 { return l.seed }
 
-func (l *Lanes) each() int { return (*l.all + l.number - 1) / l.number }
+func (l *Lanes) each() int { return (*l.all + *l.number - 1) / *l.number }
 
 // Drive drives the histories of all lanes.
 func (l *Lanes) Drive(t *testing.T, drive func(context.Context, *rapid.T)) {
 	t.Run("lanes", func(t *testing.T) {
-		for lane := range l.number {
+		for lane := range *l.number {
 			t.Run(strconv.Itoa(lane), func(t *testing.T) {
 				t.Parallel()
 				l.check(t, lane, drive)

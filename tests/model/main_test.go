@@ -19,6 +19,6 @@ import (
 	"github.com/rpk-nessie/rpk-nessie/tests/histories"
 )
 
-var lanes = histories.NewLanes(8, flag.Int("histories", 500, "how many random histories to drive"))
+var lanes = histories.NewLanes(flag.Int("lanes", 8, "how many lanes of histories run beside each other"), flag.Int("histories", 500, "how many random histories to drive"))
 
 func TestMain(m *testing.M) { lanes.Run(m) }

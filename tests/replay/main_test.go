@@ -19,6 +19,6 @@ import (
 	"github.com/rpk-nessie/rpk-nessie/tests/histories"
 )
 
-var lanes = histories.NewLanes(6, flag.Int("replays", 360, "how many random histories to replay"))
+var lanes = histories.NewLanes(flag.Int("lanes", 6, "how many lanes of histories run beside each other"), flag.Int("replays", 360, "how many random histories to replay"))
 
 func TestMain(m *testing.M) { lanes.Run(m) }

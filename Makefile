@@ -73,7 +73,7 @@ soak: ## 200 kills under faults, 10,000 random histories, 3,600 replays, a milli
 	scripts/fetch-servers connectors
 	$(GO) test -count=1 -timeout=60m -v ./tests/chaos -kills 200 -seed=$$(date +%s)
 	$(GO) test -count=1 -timeout=60m -run TestKills ./tests/follow -seed=$$(date +%s)
-	$(GO) test -count=1 -timeout=60m ./tests/model -histories=10000 -rapid.seed=$$(date +%s)
+	$(GO) test -count=1 -timeout=60m ./tests/model -histories=10000 -lanes=24 -rapid.seed=$$(date +%s)
 	$(GO) test -count=1 -timeout=60m ./tests/replay -replays=3600 -rapid.seed=$$(date +%s)
 	RPK_NESSIE_KAFKA_ROWS=1000000 $(GO) test -count=1 -timeout=60m -run TestEveryRow ./tests/kafka
 	$(GO) test -count=1 -timeout=60m -run TestPostgresEquals ./tests/connectors -seed=$$(date +%s)

@@ -29,8 +29,9 @@ func planCommand() *cli.Command {
 		Description: `Does what a poll does up to reading rows, and delivers nothing. Needs the pipeline's own checkpoint to tell
 what is new; without one it shows a first run. The exit code says what was found:
 
-  0  ready: there is something to deliver, and nothing stops it
-  4  empty: nothing to deliver
+  0  ready: there is something to deliver, or snapshots to skip or abandon because lineage was lost
+     (on_lost_lineage), and nothing stops it
+  4  empty: nothing to deliver, skip or abandon
   5  refused: a policy or an error would stop the input, behind the steps that are shown
   1  planning itself failed, as where the server does not answer`,
 		Flags: append(targetFlags(), &cli.BoolFlag{Name: flagJSON, Usage: "print JSON"}),
@@ -136,6 +137,9 @@ func newPlanView(t *target, f *nessie.Forecast) *planView {
 		if step.Delivered {
 			p.Result = planReady
 		}
+	}
+	if f.Lost != nil {
+		p.Result = planReady // even where no row follows, what the output has and what the table holds part ways
 	}
 	if f.Refused != nil {
 		p.Result, p.Refused = planRefused, f.Refused.Error()

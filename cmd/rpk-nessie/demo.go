@@ -95,7 +95,7 @@ func runDemo(ctx context.Context, say *narrator, place demoPlace, keep bool) (er
 func play(ctx context.Context, say *narrator, orders *orders, pipe pipeline) error {
 	say.step("Write table %s with two snapshots", ordersKey)
 	if err := orders.create(ctx, 3); err != nil {
-		return err
+		return pipe.stage.advise(err)
 	}
 	if err := orders.append(ctx, 2); err != nil {
 		return err

@@ -173,6 +173,17 @@ func (s *venue) removeFiles(ctx context.Context, say *narrator) error {
 	return nil
 }
 
+// advise adds to an error of the first write how a store is reached. Nessie answered before, and errors that it answers later
+// are left as they are.
+func (s *venue) advise(err error) error {
+	if !strings.HasPrefix(s.warehouse, "s3://") || errors.As(err, new(*catalog.Error)) || errors.As(err, new(*catalog.UnknownError)) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return fmt.Errorf("writing below %s: %w\n"+
+		"For a store other than AWS give its address with --s3-endpoint, and --s3-path-style where buckets are named in paths; AWS needs --s3-region.\n"+
+		"Credentials come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or where else the AWS tools look", s.warehouse, err)
+}
+
 // properties are the storage for iceberg-go, which writes.
 func (s *venue) properties() map[string]string {
 	props := map[string]string{}

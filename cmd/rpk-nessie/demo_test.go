@@ -86,6 +86,19 @@ func TestDemoInterruptedCleansUp(t *testing.T) {
 	assert.Empty(t, leftIn(t, cmd.Dir))
 }
 
+func TestDemoNamesTheSettingsOfAStoreThatItCannotReach(t *testing.T) {
+	server, err := nessietest.Start(nessietest.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, server.Close()) })
+	cmd := command(t, "demo", "--nessie", server.URL, "--warehouse", "s3://bucket/tmp", "--s3-endpoint", closedPort(t))
+	cmd.Env = append(cmd.Env, "AWS_ACCESS_KEY_ID=k", "AWS_SECRET_ACCESS_KEY=s", "AWS_MAX_ATTEMPTS=1")
+	got := finish(t, cmd, cmd.Run())
+	assert.Equal(t, 1, got.code, got.all())
+	for _, says := range []string{"--s3-endpoint", "--s3-path-style", "AWS_ACCESS_KEY_ID", "writing below s3://bucket/tmp/"} {
+		assert.Contains(t, got.stderr, says)
+	}
+}
+
 // What could be removed is not told as left behind.
 func TestDemoNamesWhatItCouldNotRemove(t *testing.T) {
 	server, err := nessietest.Start(nessietest.Options{})

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/aws/smithy-go"
 	"github.com/redpanda-data/benthos/v4/public/service"
 	"github.com/urfave/cli/v2"
 	"gopkg.in/yaml.v3"
@@ -35,6 +36,7 @@ const (
 	flagResources = "resources"
 	flagTemplates = "templates"
 	flagLabel     = "label"
+	flagEnvFile   = "env-file"
 	flagJSON      = "json"
 )
 
@@ -44,19 +46,16 @@ func targetFlags() []cli.Flag {
 		&cli.StringFlag{Name: flagConfig, Aliases: []string{"c"}, Usage: "take the settings from the nessie input of this pipeline `FILE`"},
 		&cli.StringSliceFlag{Name: flagResources, Aliases: []string{"r"}, Usage: "also read resources from `FILE`s, as for run"},
 		&cli.StringSliceFlag{Name: flagTemplates, Aliases: []string{"t"}, Usage: "import templates from `FILE`s, as for run"},
+		&cli.StringSliceFlag{Name: flagEnvFile, Aliases: []string{"e"}, Usage: "set environment variables from dotenv `FILE`s, as for run"},
 		&cli.StringFlag{Name: flagLabel, Usage: "which input, where the pipeline has several: its `LABEL`, or its path in the file"},
 	}
 	for _, f := range tableFlags {
-		flag := &cli.StringFlag{Name: f.name, Usage: "without --config: " + f.usage}
-		if f.env != "" {
-			flag.EnvVars = []string{f.env}
-		}
-		flags = append(flags, flag)
+		flags = append(flags, &cli.StringFlag{Name: f.name, Usage: "without --config: " + f.usage})
 	}
 	return append(flags, &cli.BoolFlag{Name: "s3-path-style", Usage: "without --config: address buckets by path, as many S3 compatible stores need it"})
 }
 
-// tableFlags stand for fields of the input.
+// tableFlags stand for fields of the input; env is a variable that does where the flag is not given.
 var tableFlags = []struct {
 	name, usage, env string
 	field            []string
@@ -65,7 +64,7 @@ var tableFlags = []struct {
 	{"branch", "branch or tag, or name@hash (main)", "", []string{"branch"}},
 	{"namespace", "`NAMESPACE` of the table", "", []string{"namespace"}},
 	{"table", "`NAME` of the table", "", []string{"table"}},
-	{"bearer", "bearer `TOKEN` for the Nessie server; better in the environment", "RPK_NESSIE_BEARER", []string{"auth", "bearer"}},
+	{"bearer", "bearer `TOKEN` for the Nessie server; better in the environment, as RPK_NESSIE_BEARER", "RPK_NESSIE_BEARER", []string{"auth", "bearer"}},
 	{"s3-endpoint", "`URL` of an S3 compatible store; credentials come from the environment, as for the AWS tools", "", []string{"storage", "aws_s3", "endpoint"}},
 	{"s3-region", "`REGION` of the buckets", "", []string{"storage", "aws_s3", "region"}},
 	{"local-root", "`FOLDER` below which file: locations may be read", "", []string{"storage", "local_root"}},
@@ -87,12 +86,26 @@ func withTarget(c *cli.Context, use func(context.Context, *target) error) error 
 	case ctx.Err() != nil:
 		return cli.Exit("interrupted", exitInterrupted)
 	case err != nil:
-		return err
+		return adviseCredentials(err)
 	}
 	return closed
 }
 
+// adviseCredentials says how S3 gets credentials where it has none, or others than it knows.
+func adviseCredentials(err error) error {
+	var answer smithy.APIError
+	refused := errors.As(err, &answer) && slices.Contains([]string{"InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken"}, answer.ErrorCode())
+	// The SDK has no type for this: it makes a text of what each of its places said.
+	if !refused && !strings.Contains(err.Error(), "get credentials:") {
+		return err
+	}
+	return fmt.Errorf("%w\nSet storage.aws_s3.credentials, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, which -e reads from a file", err)
+}
+
 func openTarget(c *cli.Context) (*target, func() error, error) {
+	if err := setEnvFiles(c.StringSlice(flagEnvFile)); err != nil {
+		return nil, nil, err
+	}
 	p, err := pipelineOf(c)
 	if err != nil {
 		return nil, nil, err
@@ -117,7 +130,7 @@ func openTarget(c *cli.Context) (*target, func() error, error) {
 func pipelineOf(c *cli.Context) (*inspected, error) {
 	given := slices.DeleteFunc([]string{"s3-path-style"}, func(name string) bool { return !c.IsSet(name) })
 	for _, f := range tableFlags {
-		if c.IsSet(f.name) && f.env == "" {
+		if c.IsSet(f.name) {
 			given = append(given, f.name)
 		}
 	}
@@ -145,7 +158,11 @@ func pipelineOfFlags(c *cli.Context) (*inspected, error) {
 		at[path[len(path)-1]] = value
 	}
 	for _, f := range tableFlags {
-		if v := c.String(f.name); v != "" && f.field != nil {
+		v := c.String(f.name)
+		if v == "" && f.env != "" {
+			v = os.Getenv(f.env)
+		}
+		if v != "" && f.field != nil {
 			set(v, f.field...)
 		}
 	}

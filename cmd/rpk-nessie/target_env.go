@@ -4,8 +4,10 @@ package main
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -17,21 +19,36 @@ var (
 )
 
 // replaceEnv puts the values of environment variables into a configuration file. A variable that is not set and has no
-// default is an error that names it.
+// default is an error; all of them are named in one.
 func replaceEnv(text string, lookup func(string) (string, bool)) (string, error) {
 	var failed error
+	var missing []string
 	replaced := envPattern.ReplaceAllStringFunc(text, func(form string) string {
 		value, err := envValue(form[2:len(form)-1], lookup)
-		if err != nil && failed == nil {
+		if unset := new(unsetError); errors.As(err, &unset) {
+			if !slices.Contains(missing, unset.name) {
+				missing = append(missing, unset.name)
+			}
+		} else if err != nil && failed == nil {
 			failed = err
 		}
 		return strings.ReplaceAll(value, "\n", `\n`)
 	})
-	if failed != nil {
+	switch {
+	case len(missing) == 1:
+		return "", fmt.Errorf("environment variable %s is not set", missing[0])
+	case len(missing) > 1:
+		return "", fmt.Errorf("environment variables %s are not set", strings.Join(missing, ", "))
+	case failed != nil:
 		return "", failed
 	}
 	return escapedPattern.ReplaceAllString(replaced, "$$$1"), nil
 }
+
+// unsetError is a variable that is not set and has no default.
+type unsetError struct{ name string }
+
+func (e *unsetError) Error() string { return "environment variable " + e.name + " is not set" }
 
 // envValue is the value of what stands between the braces.
 func envValue(form string, lookup func(string) (string, bool)) (string, error) {
@@ -43,7 +60,7 @@ func envValue(form string, lookup func(string) (string, bool)) (string, error) {
 	value, set := lookup(name)
 	switch {
 	case !set && !hasDefault:
-		return "", fmt.Errorf("environment variable %s is not set", name)
+		return "", &unsetError{name}
 	case value == "" && hasDefault:
 		value = fallback
 	}

@@ -132,7 +132,7 @@ func TestVariablesAreReplacedAsBenthosReplacesThem(t *testing.T) {
 		require.NoError(t, err, text)
 		assert.Equal(t, want, got, text)
 	}
-	for text, says := range map[string]string{"${NONE}": "NONE is not set", "${A|rot13}": "rot13", "${A|base64decode}": "decoding"} {
+	for text, says := range map[string]string{"${NONE}": "variable NONE is not set", "${NO} ${A} ${NE} ${NO}": "variables NO, NE are not set", "${A|rot13}": "rot13", "${A|base64decode}": "decoding"} {
 		_, err := replaceEnv(text, lookup)
 		require.ErrorContains(t, err, says)
 	}

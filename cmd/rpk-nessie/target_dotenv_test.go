@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestEnvironmentFilesAreReadAsRunReadsThem(t *testing.T) {
+	tests := map[string]struct {
+		text string
+		want []variable
+		says string
+	}{
+		"a value of two words":      {"A=x\nB = y z", nil, "line 2: more follows the value of B"},
+		"comments and blank lines":  {"# all\n\n  \nA=x # why\nB=\nC = y", []variable{{"A", "x"}, {"B", ""}, {"C", "y"}}, ""},
+		"quotes":                    {`A="x # \"y\"\n"` + "\nB=\"\"\"l1\nl2\"\"\"\nC='z'", []variable{{"A", "x # \"y\"\n"}, {"B", "l1\nl2"}, {"C", "'z'"}}, ""},
+		"an equals sign in a value": {"A=b=c==", []variable{{"A", "b=c=="}}, ""},
+		"lines of Windows":          {"A=x\r\nB=y\r\n", []variable{{"A", "x"}, {"B", "y"}}, ""},
+		"a line for a shell":        {"A=x\nexport B=y", nil, "line 2: this is no NAME=value"},
+		"a quote that does not end": {`A="x y`, nil, "line 1: more follows the value of A"},
+		"nothing":                   {"", nil, ""},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := parseDotenv(tc.text)
+			if tc.says != "" {
+				require.ErrorContains(t, err, tc.says)
+				return
+			}
+			require.NoError(t, err)
+			assert.Equal(t, tc.want, got)
+		})
+	}
+}
+
+func TestLookCommandsTakeEnvironmentFiles(t *testing.T) {
+	s := newStage(t, "orders")
+	s.add("orders", 1, 2)
+	folder := pipelineFolder(t, map[string]string{
+		"p.yaml": s.pipeline(`{ nessie: { base_url: "${SOME_URL}", namespace: shop, table: "${SOME_TABLE}", storage: { local_root: "`+s.warehouse+`" } } }`, "{ drop: {} }"),
+		".env":   "SOME_URL=" + s.Server.URL + "\nSOME_TABLE=\"orders\"\n",
+	})
+	config, env := filepath.Join(folder, "p.yaml"), filepath.Join(folder, ".env")
+	for _, command := range [][]string{{"plan"}, {"lineage"}, {"read"}, {"inspect", "files"}, {"doctor"}} {
+		got := execute(t, append(command, "--config", config, "-e", env)...)
+		assert.Equal(t, 0, got.code, "%v: %s", command, got.all())
+	}
+	assert.Equal(t, 0, execute(t, "lint", "-e", env, config).code, "as lint has it")
+
+	got := execute(t, "plan", "--config", config)
+	assert.Equal(t, 1, got.code)
+	assert.Contains(t, got.stderr, "environment variables SOME_URL, SOME_TABLE are not set")
+	got = execute(t, "plan", "--config", config, "-e", filepath.Join(folder, "none.env"))
+	assert.Equal(t, 1, got.code)
+	assert.Contains(t, got.stderr, "none.env")
+}

@@ -20,7 +20,9 @@ const (
 	rowPadding = 14
 	svgWidth   = 960
 	svgTop     = 64
-	textWidth  = 7 // a wide guess of a character's
+	textWidth  = 8 // a wide guess of a character's
+	titleWidth = 11
+	fewColumns = 40 // of text, however many lanes there are
 )
 
 func laneX(lane int) int { return laneMargin + lane*laneWidth }
@@ -33,13 +35,14 @@ const pictureStyle = `
   --good: #5fce94; --bad: #ff8a80; --calm: #8ab4f8; --card: #1c2126; --hole: #e2b45c; } }
 .edge { stroke: var(--line); stroke-width: 2; fill: none; }
 .node { stroke-width: 2; stroke: var(--calm); fill: var(--calm); }
+.node.checkpoint { fill: var(--good); }
 .node.hidden { fill: var(--paper); }
 .node.abandoned { stroke: var(--bad); fill: var(--paper); }
 .node.beside { stroke: var(--line); fill: var(--line); }
 .node.gone { fill: var(--paper); stroke-dasharray: 3 2; }
 .node.unproved { stroke: var(--hole); fill: var(--paper); }
 .node.none { stroke: var(--line); fill: var(--paper); }
-.node.checkpoint { stroke: var(--good); fill: var(--good); }
+.node.checkpoint { stroke: var(--good); }
 `
 
 // edges draws what of the graph lies in one row. bottom is the row's lower edge, a number or "100%".
@@ -71,12 +74,13 @@ func (l lanePosition) edges(bottom string) string {
 
 // node draws the row's own mark.
 func (r *row) node() string {
-	class := r.state()
+	state := r.state()
+	class := state
 	if r.Checkpoint {
 		class += " checkpoint"
 	}
 	x := laneX(r.lane.at)
-	if class == "abandoned" {
+	if state == string(lineAbandoned) {
 		return fmt.Sprintf(`<g class="node %s"><circle cx="%d" cy="%d" r="6"/><path d="M %d %d l 6 6 m 0 -6 l -6 6"/></g>`, class, x, nodeY, x-3, nodeY-3)
 	}
 	return fmt.Sprintf(`<circle class="node %s" cx="%d" cy="%d" r="6"/>`, class, x, nodeY)
@@ -109,7 +113,7 @@ func (r *row) svgLines(columns int) []svgLine {
 	return lines
 }
 
-// wrapped breaks a text at spaces into lines of so many characters.
+// wrapped breaks a text into lines of so many characters: at spaces, and within what is longer than a line, such as a path.
 func wrapped(class, text string, columns int) []svgLine {
 	var lines []svgLine
 	line := ""
@@ -117,20 +121,35 @@ func wrapped(class, text string, columns int) []svgLine {
 		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > columns {
 			lines = append(lines, svgLine{class, line})
 			line = "  " + word
-			continue
+		} else if line != "" {
+			line += " " + word
+		} else {
+			line = word
 		}
-		if line != "" {
-			line += " "
+		for utf8.RuneCountInString(line) > columns {
+			letters := []rune(line)
+			lines = append(lines, svgLine{class, string(letters[:columns])})
+			line = "  " + string(letters[columns:])
 		}
-		line += word
 	}
 	return append(lines, svgLine{class, line})
+}
+
+// shortened leaves out the middle of a text that is longer than a line.
+func shortened(text string, columns int) string {
+	letters := []rune(text)
+	if len(letters) <= columns {
+		return text
+	}
+	half := (columns - 1) / 2
+	return string(letters[:half]) + "…" + string(letters[len(letters)-half:])
 }
 
 // writeSVG writes the graph as one picture.
 func (g *graph) writeSVG(w io.Writer) error {
 	textX := laneX(g.lanes-1) + laneWidth
-	columns := (svgWidth - textX) / textWidth
+	width := max(svgWidth, textX+fewColumns*textWidth)
+	columns := (width - textX) / textWidth
 	var body bytes.Buffer
 	y := svgTop
 	lines := func(lines []svgLine) {
@@ -138,6 +157,11 @@ func (g *graph) writeSVG(w io.Writer) error {
 			fmt.Fprintf(&body, `<text class="%s" x="%d" y="%d" xml:space="preserve">%s</text>`, l.class, textX, y+nodeY+5+i*lineHeight, html.EscapeString(l.text))
 		}
 	}
+	subtitle := wrapped("soft", g.subtitle(), (width-14)/textWidth)
+	for i, l := range subtitle {
+		fmt.Fprintf(&body, `<text class="%s" x="14" y="%d" xml:space="preserve">%s</text>`+"\n", l.class, 50+i*lineHeight, html.EscapeString(l.text))
+	}
+	y += (len(subtitle) - 1) * lineHeight
 	for _, r := range g.Rows {
 		text := r.svgLines(columns)
 		height := nodeY + len(text)*lineHeight + rowPadding
@@ -160,9 +184,8 @@ text.title { font-size: 17px; font-weight: 600; } text.head { font-weight: 600; 
 text.note { fill: var(--bad); } text.hole { fill: var(--hole); } rect.paper { fill: var(--paper); }</style>
 <rect class="paper" width="%d" height="%d"/>
 <text class="title" x="14" y="28">%s</text>
-<text class="soft" x="14" y="50">%s</text>
 %s</svg>
-`, svgWidth, y, svgWidth, y, html.EscapeString(title), pictureStyle, svgWidth, y, html.EscapeString(title), html.EscapeString(g.subtitle()), body.String())
+`, width, y, width, y, html.EscapeString(title), pictureStyle, width, y, html.EscapeString(shortened(title, (width-14)/titleWidth)), body.String())
 	return err
 }
 

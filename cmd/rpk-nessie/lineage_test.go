@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -143,6 +144,52 @@ func TestPagesEscapeWhatWritersChose(t *testing.T) {
 		assert.NotContains(t, b.String(), "<script", name)
 		assert.NotContains(t, b.String(), "<img", name)
 	}
+}
+
+func TestPicturesClipNothing(t *testing.T) {
+	path := "s3://bucket/" + strings.Repeat("folder/", 60) + "snap.avro"
+	g := &graph{
+		Table: "a." + strings.Repeat("long", 40), Reference: "main", lanes: 70,
+		Rows:       []*row{{Kind: rowCommit, ID: "abc", Message: path, Notes: []string{"see " + path}}},
+		End:        end{Kind: endHole, Why: "reading manifest list " + path + ": it is gone"},
+		Checkpoint: &mark{Position: path},
+	}
+	for _, lanes := range []int{1, 70} {
+		g.lanes = lanes
+		var b strings.Builder
+		require.NoError(t, g.writeSVG(&b))
+		var picture struct {
+			Width int `xml:"width,attr"`
+			Text  []struct {
+				Class string `xml:"class,attr"`
+				X     int    `xml:"x,attr"`
+				Line  string `xml:",chardata"`
+			} `xml:"text"`
+		}
+		require.NoError(t, xml.Unmarshal([]byte(b.String()), &picture))
+		shown := map[string]string{}
+		for _, line := range picture.Text {
+			wide := 8
+			if line.Class == "title" {
+				wide = 11
+			}
+			assert.LessOrEqual(t, line.X+wide*utf8.RuneCountInString(line.Line), picture.Width, line.Line)
+			shown[line.Class] += strings.TrimPrefix(line.Line, "  ")
+		}
+		for _, class := range []string{"soft", "note", "hole"} {
+			assert.Contains(t, shown[class], path, "%s, %d lanes", class, lanes)
+		}
+	}
+}
+
+func TestACheckpointKeepsTheShapeOfItsRow(t *testing.T) {
+	r := &row{Snapshot: &snapshot{Line: lineAbandoned}, Checkpoint: true}
+	assert.Contains(t, r.node(), `class="node abandoned checkpoint"`)
+	assert.Contains(t, r.node(), "l 6 6 m 0 -6 l -6 6", "crossed out")
+	before, after, found := strings.Cut(pictureStyle, ".node.checkpoint { fill: var(--good); }")
+	require.True(t, found)
+	assert.NotContains(t, before, ".node.abandoned {", "whose fill comes later, and wins")
+	assert.Contains(t, after, ".node.checkpoint { stroke: var(--good); }")
 }
 
 func TestLineageShowsTheCheckpoint(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"github.com/rpk-nessie/rpk-nessie/cache"
 	"github.com/rpk-nessie/rpk-nessie/catalog"
 	"github.com/rpk-nessie/rpk-nessie/lineage"
+	"github.com/rpk-nessie/rpk-nessie/scan"
 )
 
 // ParseInput reads and checks the settings of one `nessie` input, without what
@@ -91,6 +92,27 @@ func (i *Inspector) Look(ctx context.Context, ref catalog.Ref) (*Look, error) {
 		return nil, err
 	}
 	return &Look{Head: l.head, Table: l.table, State: l.state, History: l.history}, nil
+}
+
+// CheckColumns holds the settings that name columns (columns, query,
+// identifier_fields) against the table, as every poll does before it reads. It
+// reads no file.
+func (i *Inspector) CheckColumns(ctx context.Context, l *Look) error {
+	nothing := catalog.State{SnapshotID: catalog.NoSnapshot, TableUUID: l.State.TableUUID, ContentID: l.State.ContentID}
+	what := scan.Step{Way: scan.WayTableScan, After: nothing, Columns: i.Config.Columns, Schema: l.Table.Meta.CurrentSchema()}
+	if !i.Config.Incremental {
+		what.Query = i.Config.Query
+	} else if schema := l.Table.Schema(l.State.SchemaID); schema != nil && !l.State.Empty() {
+		what.Schema = schema // that of the snapshot
+	}
+	source := scan.Source{FS: i.Storage.Within(ctx), Meta: l.Table.Meta}
+	var err error
+	if i.Config.Changelog() {
+		_, err = scan.PlanChanges(ctx, source, what, scan.ChangeOptions{IdentifierFields: i.Config.IdentifierFields})
+	} else {
+		_, err = scan.PlanStep(ctx, source, what)
+	}
+	return err
 }
 
 // follower is one that reads nothing to its end: its place is where the input

@@ -34,8 +34,9 @@ func checkpointCommand() *cli.Command {
 		}
 	}
 	return &cli.Command{
-		Name:  "checkpoint",
-		Usage: "Show, move or delete the checkpoint of a pipeline",
+		Name:   "checkpoint",
+		Usage:  "Show, move or delete the checkpoint of a pipeline",
+		Action: subcommandsOnly,
 		Subcommands: []*cli.Command{
 			sub("get", "", "Show the stored checkpoint", "",
 				[]cli.Flag{&cli.BoolFlag{Name: flagJSON, Usage: "print the checkpoint as JSON"}}, getCheckpoint),
@@ -95,7 +96,7 @@ func checkpointSheet(c *cache.Checkpoint) *sheet {
 		s.add("step", c.Step)
 		s.add("commit", c.Last.CommitHash)
 		s.add("commit time", moment(c.Last.CommitTimeMs))
-		s.add("rows in all", orNil(deref(c.Last.Records), c.Last.Records != nil))
+		s.add("rows in data files", orNil(deref(c.Last.Records), c.Last.Records != nil))
 	}
 	s.add("branch", c.Branch)
 	s.add("table", c.Namespace+"."+c.Table)
@@ -140,11 +141,11 @@ type move struct {
 }
 
 func setCheckpoint(ctx context.Context, c *cli.Context, t *target) error {
-	return moveCheckpoint(ctx, c, t, func(m *move, p *placer) { p.judge(m) })
+	return moveCheckpoint(ctx, c, t, func(*move) error { return nil }, func(m *move, p *placer) { p.judge(m) })
 }
 
 func rewindCheckpoint(ctx context.Context, c *cli.Context, t *target) error {
-	return moveCheckpoint(ctx, c, t, func(m *move, p *placer) {
+	return moveCheckpoint(ctx, c, t, placed, func(m *move, p *placer) {
 		p.judge(m)
 		if m.refused == "" && !p.again {
 			m.refused = "this is no ancestor of the checkpoint's snapshot: use set to go there all the same"
@@ -152,7 +153,7 @@ func rewindCheckpoint(ctx context.Context, c *cli.Context, t *target) error {
 	})
 }
 
-func moveCheckpoint(ctx context.Context, c *cli.Context, t *target, judge func(*move, *placer)) error {
+func moveCheckpoint(ctx context.Context, c *cli.Context, t *target, fit func(*move) error, judge func(*move, *placer)) error {
 	id, err := snapshotArgument(c)
 	if err != nil {
 		return err
@@ -165,6 +166,9 @@ func moveCheckpoint(ctx context.Context, c *cli.Context, t *target, judge func(*
 	if err != nil {
 		return err
 	}
+	if unfit := fit(m); unfit != nil {
+		return unfit
+	}
 	p := &placer{t: t, look: look, id: id}
 	if err := p.find(ctx, m.before); err != nil {
 		return err
@@ -172,6 +176,14 @@ func moveCheckpoint(ctx context.Context, c *cli.Context, t *target, judge func(*
 	m.after = t.CheckpointAt(p.state, p.commit, nextOrdinal(m.before))
 	judge(m, p)
 	return m.carryOut(ctx, c, t)
+}
+
+// placed refuses to go back from nowhere.
+func placed(m *move) error {
+	if m.damaged == nil && (m.before == nil || !m.before.Started()) {
+		return errors.New("there is no checkpoint to go back from: the next start is a first run; set writes one")
+	}
+	return nil
 }
 
 func deleteCheckpoint(ctx context.Context, c *cli.Context, t *target) error {
@@ -187,7 +199,7 @@ func snapshotArgument(c *cli.Context) (int64, error) {
 	arg := c.Args().First()
 	switch {
 	case c.Args().Len() != 1:
-		return 0, errors.New("name one snapshot: its id, or none (flags come before it)")
+		return 0, fmt.Errorf("%s takes one argument, behind the flags: the id of a snapshot, as lineage shows them, or the word none for the table before its first snapshot", c.Command.HelpName)
 	case arg == "none":
 		return catalog.NoSnapshot, nil
 	}

@@ -120,7 +120,13 @@ func TestCheckpointWritesOnlyWhenToldTo(t *testing.T) {
 	dry := p.on("checkpoint set", "--dry-run", ids[0])
 	assert.Equal(t, 0, dry.code, dry.all())
 	forward := p.on("checkpoint rewind", "--yes", ids[0])
-	assert.Equal(t, 1, forward.code, "there is nothing to go back from")
+	assert.Equal(t, 1, forward.code)
+	assert.Contains(t, forward.stderr, "there is no checkpoint to go back from")
+	for _, arguments := range [][]string{nil, {ids[0], ids[1]}} {
+		unnamed := p.on("checkpoint rewind", arguments...)
+		assert.Equal(t, 1, unnamed.code)
+		assert.Contains(t, unnamed.stderr, "checkpoint rewind takes one argument, behind the flags: the id of a snapshot")
+	}
 	assert.Nil(t, p.stored())
 
 	require.Equal(t, 0, p.on("checkpoint set", "--yes", ids[0]).code)

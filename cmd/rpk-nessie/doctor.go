@@ -88,8 +88,11 @@ func examine(ctx context.Context, t *target) []finding {
 	look := e.table(ctx, reference)
 	e.storage(ctx, look)
 	e.listing(ctx, look)
-	e.cache(ctx)
-	e.checkpoint(ctx)
+	if e.cache(ctx) {
+		e.checkpoint(ctx)
+	} else {
+		e.skipUnless(false, "checkpoint")
+	}
 	return e.checks
 }
 

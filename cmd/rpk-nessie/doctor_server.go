@@ -143,5 +143,10 @@ func (e *examination) table(ctx context.Context, reference bool) *nessie.Look {
 		current = fmt.Sprintf("snapshot %d", look.State.SnapshotID)
 	}
 	e.passed("metadata file", "format version %d, %s", look.Table.Meta.Version(), current)
+	if err := e.t.CheckColumns(ctx, look); err != nil {
+		e.failed("columns", "Set columns, query and identifier_fields to columns that the table has: inspect schemas lists them.", err)
+	} else {
+		e.passed("columns", "the table has those that the settings name")
+	}
 	return look
 }

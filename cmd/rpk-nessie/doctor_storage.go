@@ -117,13 +117,13 @@ func (e *examination) listing(ctx context.Context, look *nessie.Look) {
 // What forgets a checkpoint: its place is lost with the process, or earlier.
 var forgetful = map[string]bool{"memory": true, "lru": true, "ttlru": true, "noop": true}
 
-// cache writes, reads and deletes a probe beside the checkpoint.
-func (e *examination) cache(ctx context.Context) {
+// cache writes, reads and deletes a probe beside the checkpoint. It reports whether there is anything to read a checkpoint from.
+func (e *examination) cache(ctx context.Context) bool {
 	const name = "checkpoint cache"
 	key, err := e.t.CheckpointKey()
 	if errors.Is(err, nessie.ErrNoCheckpoints) {
 		e.checks = append(e.checks, finding{Name: name, Result: checkSkipped, Found: err.Error()})
-		return
+		return true
 	}
 	var kv cache.KV
 	if err == nil {
@@ -133,6 +133,8 @@ func (e *examination) cache(ctx context.Context) {
 		err = e.probe(ctx, kv, key+".probe")
 	}
 	switch {
+	case e.t.cacheType == "":
+		e.failed(name, "There is no such resource: set checkpoint_cache to the label of one, or give the file that has it by -r.", err)
 	case err != nil:
 		e.failed(name, "Check the cache resource "+e.t.Config.CheckpointCache+": it must take and keep values under keys such as "+key+".", err)
 	case forgetful[e.t.cacheType]:
@@ -142,6 +144,7 @@ func (e *examination) cache(ctx context.Context) {
 	default:
 		e.passed(name, "%s (%s) keeps what it is given", e.t.Config.CheckpointCache, e.t.cacheType)
 	}
+	return err == nil
 }
 
 func (e *examination) probe(ctx context.Context, kv cache.KV, key string) error {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/apache/iceberg-go/table"
+
 	"github.com/rpk-nessie/rpk-nessie/catalog"
 	"github.com/rpk-nessie/rpk-nessie/lineage"
 )
@@ -21,7 +23,10 @@ func inspectSnapshots(ctx context.Context, i *inspection) (*sheet, error) {
 		"committed_at", "snapshot_id", "parent_id", "operation", "sequence", "schema_id", "added_rows", "deleted_rows",
 		"added_files", "deleted_files", "total_rows", "found_by", "manifest_list",
 	}}
-	totals := i.totals(ctx, line)
+	totals, lessDeletes := i.totals(ctx, line)
+	if lessDeletes {
+		s.note = "Total rows are those of the data files; what delete files take is not subtracted."
+	}
 	for n, node := range line.Nodes {
 		st := node.State
 		if st.Empty() {
@@ -39,8 +44,8 @@ func inspectSnapshots(ctx context.Context, i *inspection) (*sheet, error) {
 	return s, nil
 }
 
-// totals tells how many rows each snapshot of a line holds.
-func (i *inspection) totals(ctx context.Context, line lineage.Line) func(catalog.State) any {
+// totals tells how many rows the data files of each snapshot of a line hold, and whether any of them has delete files.
+func (i *inspection) totals(ctx context.Context, line lineage.Line) (of func(catalog.State) any, lessDeletes bool) {
 	found := newTotals(i.target)
 	var before *int64
 	for _, node := range slices.Backward(line.Nodes) {
@@ -48,19 +53,22 @@ func (i *inspection) totals(ctx context.Context, line lineage.Line) func(catalog
 			continue
 		}
 		var added, removed *int64
+		var snap *table.Snapshot
 		if t, err := i.look.History.Table(ctx, node.State.MetadataLocation); err == nil {
-			if number, told := summaryNumbers(t.Meta.SnapshotByID(node.State.SnapshotID)); told {
+			snap = t.Meta.SnapshotByID(node.State.SnapshotID)
+			if number, told := summaryNumbers(snap); told {
 				added, removed = number("added-records"), number("deleted-records")
 			}
 		}
 		before = found.of(ctx, node.State, before, added, removed)
+		lessDeletes = lessDeletes || before != nil && found.lessDeletes(ctx, node.State, snap)
 	}
 	return func(s catalog.State) any {
 		if total := found.of(ctx, s, nil, nil, nil); total != nil {
 			return *total
 		}
 		return nil
-	}
+	}, lessDeletes
 }
 
 // summary gives the numbers of a snapshot's summary, nil for what nothing tells.
@@ -110,6 +118,10 @@ func inspectHistory(ctx context.Context, i *inspection) (*sheet, error) {
 }
 
 func inspectRefs(ctx context.Context, i *inspection) (*sheet, error) {
+	table, err := i.identity(ctx)
+	if err != nil {
+		return nil, err
+	}
 	s := &sheet{columns: []string{"name", "type", "commit", "snapshot_id", "same_table", "metadata_location"}}
 	for ref, err := range i.Client.References(ctx) {
 		if err != nil {
@@ -122,10 +134,24 @@ func inspectRefs(ctx context.Context, i *inspection) (*sheet, error) {
 		case err != nil:
 			return nil, err
 		default:
-			s.add(ref.Name, ref.Type, ref.Hash, snapshotID(head.Content.SnapshotID), head.Content.ID == i.look.Head.Content.ID, head.Content.MetadataLocation)
+			s.add(ref.Name, ref.Type, ref.Hash, snapshotID(head.Content.SnapshotID), orNil(head.Content.ID == table, table != ""), head.Content.MetadataLocation)
 		}
 	}
 	return s, nil
+}
+
+// identity is the content id of the table at the reference that is looked at; "" where the table or the reference is not there.
+func (i *inspection) identity(ctx context.Context) (string, error) {
+	place, err := parseAt(i.at, i.Config.Ref)
+	if err != nil {
+		return "", err
+	}
+	head, err := i.Client.Head(ctx, place.ref, i.Config.Key)
+	absent := errors.Is(err, catalog.ErrUnknownReference) || errors.Is(err, catalog.ErrUnknownContent) || errors.As(err, new(*catalog.ContentTypeError))
+	if err != nil && (i.at != "" || !absent) {
+		return "", err
+	}
+	return head.Content.ID, nil
 }
 
 func inspectSchemas(_ context.Context, i *inspection) (*sheet, error) {

@@ -38,6 +38,41 @@ func TestInspectShowsTheSameInEveryForm(t *testing.T) {
 	}
 }
 
+func TestMisspeltSubcommandsAreUsageErrors(t *testing.T) {
+	for _, tc := range []struct{ command, wrong, there string }{
+		{"inspect", "filez", "snapshots, history, refs, manifests, entries, files, partitions, schemas, checkpoint\n"},
+		{"checkpoint", "gat", "get, set, rewind, delete\n"},
+	} {
+		got := execute(t, tc.command, tc.wrong, "--config", "pipeline.yaml")
+		assert.Equal(t, 1, got.code)
+		assert.Contains(t, got.stderr, "rpk-nessie "+tc.command+` has no "`+tc.wrong+`": there is `+tc.there)
+		assert.Equal(t, 0, execute(t, tc.command).code, "help")
+	}
+}
+
+func TestReferencesAreListedWhereTheConfiguredOneIsNotThere(t *testing.T) {
+	for name, args := range map[string][]string{
+		"no branch": {"rest_branch", "--branch", "mian"}, "no storage": {"rest_branch", "--branch", "mian", "--s3-endpoint", closedPort(t)},
+	} {
+		got := onCorpus(t, "inspect refs", args[0], append(args[1:], "--json")...)
+		require.Equal(t, 0, got.code, name+got.all())
+		var rows []map[string]any
+		require.NoError(t, json.Unmarshal([]byte(got.stdout), &rows))
+		var main map[string]any
+		for _, r := range rows {
+			if r["name"] == "main" {
+				main = r
+			}
+		}
+		require.NotNil(t, main, got.stdout)
+		assert.NotNil(t, main["snapshot_id"])
+		assert.Nil(t, main["same_table"], "as what is not known")
+	}
+	got := onCorpus(t, "inspect refs", "rest_branch", "--at", "mian")
+	assert.Equal(t, 1, got.code)
+	assert.Contains(t, got.stderr, "mian")
+}
+
 func TestInspectAtASnapshotATagAndACommit(t *testing.T) {
 	files := func(table string, args ...string) int {
 		got := onCorpus(t, "inspect files", table, append(args, "--json")...)

@@ -20,7 +20,8 @@ func lineageCommand() *cli.Command {
 		Description: `Reads the branch's commits of the table and follows its snapshots from the head back, as the nessie
 input does. ● is a snapshot that leads to the head, ○ one that no commit has as its own, ◍ one whose files
 are gone, ✗ one that the head does not descend from, ◇ one on a reference beside, ? one that nothing proves
-the head to descend from, ◌ no snapshot. Nothing is written.
+the head to descend from, ◌ no snapshot. Nothing is written. Times are in UTC; rows in all (total_rows in
+JSON) are those of the data files: what delete files take is not subtracted.
 
   ` + name + ` lineage --config pipeline.yaml
   ` + name + ` lineage --config pipeline.yaml --also dev --html history.html`,

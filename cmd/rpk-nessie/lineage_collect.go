@@ -385,11 +385,7 @@ func (c *collector) count(ctx context.Context, s *snapshot) error {
 	if c.q.manifests && !s.Gone {
 		return c.countManifests(ctx, s)
 	}
-	t, err := c.look.History.Table(ctx, s.state.MetadataLocation)
-	if err != nil {
-		return nil //nolint:nilerr // the file that told of the snapshot is gone: its counts stay unknown
-	}
-	snap := t.Meta.SnapshotByID(int64(s.ID))
+	snap := c.snapshotOf(ctx, s)
 	if snap == nil {
 		return nil
 	}
@@ -407,6 +403,15 @@ func (c *collector) count(ctx context.Context, s *snapshot) error {
 		AddedDeleteFiles: number("added-delete-files"),
 	}
 	return nil
+}
+
+// snapshotOf is the snapshot as its metadata file has it; nil where that is gone, or does not list it.
+func (c *collector) snapshotOf(ctx context.Context, s *snapshot) *table.Snapshot {
+	t, err := c.look.History.Table(ctx, s.state.MetadataLocation)
+	if err != nil {
+		return nil
+	}
+	return t.Meta.SnapshotByID(int64(s.ID))
 }
 
 // summaryNumbers gives what a snapshot's summary counts. Writers leave out what is 0; where one says none of the numbers it
@@ -435,6 +440,9 @@ func (c *collector) total(ctx context.Context, s *snapshot) *int64 {
 		before = c.total(ctx, parent)
 	}
 	s.Counts.TotalRows = c.totals.of(ctx, s.state, before, s.Counts.AddedRows, s.Counts.RemovedRows)
+	if s.Counts.TotalRows != nil {
+		s.Counts.lessDeletes = c.totals.lessDeletes(ctx, s.state, c.snapshotOf(ctx, s))
+	}
 	return s.Counts.TotalRows
 }
 

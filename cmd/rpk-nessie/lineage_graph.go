@@ -93,7 +93,9 @@ type counts struct {
 	AddedFiles       *int64 `json:"added_files"`
 	RemovedFiles     *int64 `json:"removed_files"`
 	AddedDeleteFiles *int64 `json:"added_delete_files"`
-	TotalRows        *int64 `json:"total_rows"`
+	// TotalRows are those of the data files; lessDeletes is true where delete files take some of them away.
+	TotalRows   *int64 `json:"total_rows"`
+	lessDeletes bool
 }
 
 // end says where the head's line of snapshots ends.

@@ -101,7 +101,12 @@ func (r *row) facts() string {
 		text += fmt.Sprintf(", sequence %d", s.Sequence)
 	}
 	if s.Counts.TotalRows != nil {
-		text += ", " + plural(*s.Counts.TotalRows, "row") + " in all"
+		text += ", " + plural(*s.Counts.TotalRows, "row")
+		if s.Counts.lessDeletes {
+			text += " in data files, less what delete files take"
+		} else {
+			text += " in all"
+		}
 	}
 	if words, ok := foundByWords[s.FoundBy]; ok {
 		text += ": " + words

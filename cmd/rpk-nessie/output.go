@@ -25,6 +25,8 @@ import (
 type sheet struct {
 	columns []string
 	rows    [][]any
+	// note is a line that stands below a table for people.
+	note string
 }
 
 func (s *sheet) add(values ...any) { s.rows = append(s.rows, values) }
@@ -62,7 +64,7 @@ func (m moment) String() string {
 	if m == 0 {
 		return ""
 	}
-	return time.UnixMilli(int64(m)).UTC().Format("2006-01-02 15:04:05")
+	return time.UnixMilli(int64(m)).UTC().Format("2006-01-02 15:04:05Z")
 }
 
 // MarshalJSON writes the time as RFC 3339 in UTC.
@@ -126,7 +128,11 @@ func (s *sheet) writeTable(w io.Writer) error {
 			return err
 		}
 	}
-	return nil
+	if s.note == "" {
+		return nil
+	}
+	_, err := fmt.Fprintln(w, s.note)
+	return err
 }
 
 // numeric reports whether a column holds numbers that are compared by their length.

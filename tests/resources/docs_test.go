@@ -97,6 +97,29 @@ func TestPipelinesInTheDocumentationLint(t *testing.T) {
 	assert.GreaterOrEqual(t, linted, 4)
 }
 
+// Files of streams may not hold resources, which the page on sizing says, and where they go instead.
+func TestStreamsTakeResourcesFromAFileOfTheirOwn(t *testing.T) {
+	page := pages(t)["docs/sizing.md"]
+	block := regexp.MustCompile("(?ms)^```yaml\n# resources.yaml\n(.*?)^```$").FindStringSubmatch(page)
+	require.NotNil(t, block)
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	resources := write("resources.yaml", block[1])
+	got := execute(t, "", nil, "lint", resources)
+	assert.Equal(t, 0, got.code, got.stdout+got.stderr)
+
+	const stream = "input: { generate: { count: 1, mapping: 'root = 1' } }\noutput: { drop: {} }\n"
+	got = execute(t, "", nil, "streams", "-r", resources, write("orders.yaml", stream+block[1]))
+	assert.NotEqual(t, 0, got.code)
+	refusal := "field cache_resources not recognised"
+	assert.Contains(t, got.stdout+got.stderr, refusal)
+	assert.Contains(t, page, refusal)
+}
+
 // What the documentation shows as a build of one's own is the one that is built and run by a test.
 func TestGoInTheDocumentationIsTheExampleModule(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "docs/example-module/main.go"))

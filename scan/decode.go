@@ -144,7 +144,10 @@ func undecodable(kind FileKind, path string, err error) error {
 	_, types, promotion := strings.Cut(text, "cannot promote ")
 	_, codec, found := strings.Cut(text, "compression for ")
 	codec, unimplemented := strings.CutSuffix(codec, " unimplemented")
+	refused, byDefault := refusedDefault(text)
 	switch {
+	case byDefault:
+		return &UnsupportedError{What: refused, Path: path}
 	case found && unimplemented:
 		return &UnsupportedError{What: fmt.Sprintf("%s compression (%s)", codec, kind), Path: path}
 	case errors.Is(err, iceberg.ErrNotImplemented):

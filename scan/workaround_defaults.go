@@ -4,6 +4,8 @@ package scan
 
 import (
 	"fmt"
+	"math"
+	"strings"
 	"time"
 
 	"github.com/apache/iceberg-go"
@@ -25,6 +27,10 @@ func withTypedDefaults(schema *iceberg.Schema) (*iceberg.Schema, error) {
 func typedFields(fields []iceberg.NestedField) (_ []iceberg.NestedField, changed bool, err error) {
 	for i := range fields {
 		f := &fields[i]
+		if isInexact(*f) {
+			f.InitialDefault, changed = inexactDefault{}, true
+			continue
+		}
 		text, isText := f.InitialDefault.(string)
 		if isText {
 			value, err := typedDefault(text, f.Type)
@@ -49,6 +55,28 @@ func typedFields(fields []iceberg.NestedField) (_ []iceberg.NestedField, changed
 		}
 	}
 	return fields, changed, nil
+}
+
+// inexactDefault stands for a default that iceberg-go has rounded. It fails over it, by the name of this type, where a
+// file lacks the column.
+type inexactDefault struct{}
+
+// isInexact reports whether a default may have been rounded: iceberg-go reads whole numbers as float64.
+func isInexact(f iceberg.NestedField) bool {
+	value, isNumber := f.InitialDefault.(float64)
+	_, long := f.Type.(iceberg.Int64Type)
+	return long && isNumber && math.Abs(value) >= 1<<53
+}
+
+// refusedDefault is what an error of iceberg-go is about, where that is a default that it can't fill in.
+func refusedDefault(text string) (what string, found bool) {
+	switch {
+	case strings.Contains(text, "scan.inexactDefault"):
+		return "an initial default beyond 2^53", true
+	case strings.Contains(text, "makescalar not implemented for type value"):
+		return "an initial default of a struct, list or map other than NULL", true
+	}
+	return "", false
 }
 
 func withFields(t iceberg.NestedType, fields []iceberg.NestedField) iceberg.Type {

@@ -127,3 +127,33 @@ func TestFieldsInsideOfColumnsHaveTheirInitialDefaults(t *testing.T) {
 		assert.Equal(t, want, got, format)
 	}
 }
+
+func TestDefaultsThatCannotBeFilledInAreRefused(t *testing.T) {
+	for _, c := range []struct{ typ, initial, want string }{
+		{`"long"`, `9007199254740993`, "an initial default beyond 2^53"},
+		{`"long"`, `-9007199254740993`, "an initial default beyond 2^53"},
+		{`"long"`, `9007199254740991`, ""},
+		{`{"type": "struct", "fields": [{"id": 51, "name": "b", "required": false, "type": "int"}]}`, `{}`, "an initial default of a struct, list or map other than NULL"},
+		{`{"type": "list", "element-id": 51, "element": "int", "element-required": false}`, `[1]`, "an initial default of a struct, list or map other than NULL"},
+	} {
+		t.Run(c.typ+c.initial, func(t *testing.T) {
+			f := newFixture(t, "")
+			f.upgrade()
+			state := f.commit("append", []change{added(f.lineageFile("a.parquet", `{"id": 1}`).Build())})
+			text := `[{"id": 1, "name": "id", "required": false, "type": "long"}, {"id": 50, "name": "x", "required": false, "type": %s, "initial-default": %s}]`
+			var fields []iceberg.NestedField
+			require.NoError(t, json.Unmarshal(fmt.Appendf(nil, text, c.typ, c.initial), &fields))
+			plan := f.plan(Step{Way: WayTableScan, After: state, Schema: iceberg.NewSchema(1, fields...)})
+			rows, err := readRows(t, plan, ReadOptions{})
+			if c.want == "" {
+				require.NoError(t, err)
+				assert.Equal(t, []string{`{"id":1,"x":` + c.initial + `}`}, rows)
+				return
+			}
+			var unsupported *UnsupportedError
+			require.ErrorAs(t, err, &unsupported)
+			assert.Equal(t, UnsupportedError{What: c.want, Path: f.path("a.parquet")}, *unsupported)
+			assert.Empty(t, rows)
+		})
+	}
+}

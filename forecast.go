@@ -90,8 +90,8 @@ func (i *Inspector) place(ctx context.Context, head catalog.Head) (place, error)
 	if err != nil || stored == nil || !stored.Started() {
 		return place{}, err
 	}
-	if err := (&progress{conf: i.Config}).validate(stored, head); err != nil {
-		return place{}, fmt.Errorf("the stored checkpoint can't be used: %w", err)
+	if err := i.CheckCheckpoint(stored, head); err != nil {
+		return place{}, err
 	}
 	return fromCheckpoint(stored)
 }

@@ -171,6 +171,15 @@ func (i *Inspector) Checkpoint(ctx context.Context) (*cache.Checkpoint, error) {
 	return store.Load(ctx)
 }
 
+// CheckCheckpoint holds a stored checkpoint against the table at the reference,
+// as a starting input does.
+func (i *Inspector) CheckCheckpoint(stored *cache.Checkpoint, head catalog.Head) error {
+	if err := (&progress{conf: i.Config}).validate(stored, head); err != nil {
+		return fmt.Errorf("the stored checkpoint can't be used: %w", err)
+	}
+	return nil
+}
+
 // CheckpointStore gives access to the stored value as one more owner of its
 // key: whoever claims it stops an input that still runs.
 func (i *Inspector) CheckpointStore() (*cache.Store, error) {

@@ -89,7 +89,7 @@ func examine(ctx context.Context, t *target) []finding {
 	e.storage(ctx, look)
 	e.listing(ctx, look)
 	if e.cache(ctx) {
-		e.checkpoint(ctx)
+		e.checkpoint(ctx, look)
 	} else {
 		e.skipUnless(false, "checkpoint")
 	}

@@ -162,9 +162,15 @@ func (e *examination) probe(ctx context.Context, kv cache.KV, key string) error 
 	return errors.Join(err, e.t.DeleteCheckpoint(ctx, key))
 }
 
-// checkpoint reads what is stored.
-func (e *examination) checkpoint(ctx context.Context) {
+// checkpoint reads what is stored, and sees whether it is this table's.
+func (e *examination) checkpoint(ctx context.Context, look *nessie.Look) {
 	stored, key, err := loadCheckpoint(ctx, e.t)
+	if err == nil && stored != nil && look != nil {
+		if err := e.t.CheckCheckpoint(stored, look.Head); err != nil {
+			e.failed("checkpoint", "Set a checkpoint_cache_key that no other table's input has; where the table was replaced on purpose, checkpoint delete begins anew.", err)
+			return
+		}
+	}
 	switch {
 	case errors.Is(err, nessie.ErrNoCheckpoints):
 	case err != nil:

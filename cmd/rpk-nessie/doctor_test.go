@@ -84,6 +84,18 @@ func TestDoctorChecksTheColumnsOfAQuery(t *testing.T) {
 	}
 }
 
+func TestDoctorSeesThatACheckpointIsAnotherTables(t *testing.T) {
+	p := newCorpusPipeline(t, "events", "checkpoint_cache_key: shared")
+	require.Equal(t, 0, p.on("checkpoint set", "--yes", chain(t, "events")[5]).code)
+	assert.Equal(t, 0, p.on("doctor").code)
+	p.path = p.write("rest_multi", "checkpoint_cache_key: shared")
+	got := p.on("doctor")
+	assert.Equal(t, 1, got.code, got.all())
+	assert.Contains(t, got.stdout, "failed       checkpoint       the stored checkpoint can't be used")
+	assert.Contains(t, got.stdout, "checkpoint_cache_key that no other")
+	assert.Equal(t, 1, p.on("plan").code, "as plan says")
+}
+
 func TestDoctorSaysWhatIsWrongWithTheCache(t *testing.T) {
 	p := newCorpusPipeline(t, "events")
 	text, err := os.ReadFile(p.path)

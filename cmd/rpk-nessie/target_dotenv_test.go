@@ -3,7 +3,9 @@
 package main
 
 import (
+	"net/http"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -35,6 +37,23 @@ func TestEnvironmentFilesAreReadAsRunReadsThem(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, tc.want, got)
 		})
+	}
+}
+
+func TestABearerTokenMayComeFromAnEnvironmentFile(t *testing.T) {
+	s := newStage(t, "orders")
+	var sent atomic.Value
+	s.Server.Intercept(func(_ http.ResponseWriter, r *http.Request) bool {
+		sent.Store(r.Header.Get("Authorization"))
+		return false
+	})
+	env := filepath.Join(pipelineFolder(t, map[string]string{".env": "RPK_NESSIE_BEARER=from-the-file"}), ".env")
+	flags := []string{"plan", "--base-url", s.Server.URL, "--namespace", "shop", "--table", "orders", "--local-root", s.warehouse}
+	for want, more := range map[string][]string{"": nil, "Bearer from-the-file": {"-e", env}, "Bearer given": {"-e", env, "--bearer", "given"}} {
+		cmd := command(t, append(flags, more...)...)
+		got := finish(t, cmd, cmd.Run())
+		assert.Equal(t, exitPlanEmpty, got.code, got.all())
+		assert.Equal(t, want, sent.Load())
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpk-nessie/rpk-nessie/catalog"
+	"github.com/rpk-nessie/rpk-nessie/catalog/nessietest"
 )
 
 // rewriteSummaries makes the table's metadata files say what another writer would say of its snapshots, oldest first. Each
@@ -95,6 +96,44 @@ func TestRowsAreCountedWhereSummariesAreWrongOrSilent(t *testing.T) {
 		totals[r.ID] = *r.Total
 	}
 	assert.Equal(t, map[string]int64{ids[0]: 2, ids[1]: 3, ids[2]: 6, ids[3]: 7}, totals)
+}
+
+// Summaries that leave delete files out, or that begin to count at nothing, do not hide them.
+func TestRowsThatDeleteFilesTakeAreToldApart(t *testing.T) {
+	const less = "rows in data files, less what delete files take"
+	said := func(s *stage, added map[string]string) (lineage, snapshots string) {
+		if added != nil {
+			s.rewriteSummaries(map[string]string{"operation": "append", "added-records": "2", "total-records": "2"}, added)
+		}
+		path := s.file("pipeline.yaml", s.pipeline(s.input("orders"), "{ drop: {} }"))
+		graph, table := execute(t, "lineage", "--config", path), execute(t, "inspect", "snapshots", "--config", path)
+		require.Equal(t, 0, graph.code, graph.all())
+		require.Equal(t, 0, table.code, table.all())
+		return graph.stdout, table.stdout
+	}
+	plain := newStage(t, "orders")
+	plain.add("orders", 1, 2)
+	graph, snapshots := said(plain, nil)
+	assert.Contains(t, graph, "2 rows in all")
+	assert.NotContains(t, snapshots, "not subtracted")
+
+	for name, summary := range map[string]map[string]string{
+		"as written":               nil,
+		"without the delete files": {"operation": "overwrite", "added-records": "1", "total-records": "3"},
+		"counted from nothing":     {"operation": "overwrite", "added-records": "1", "total-records": "1", "total-delete-files": "0"},
+		"silent":                   {"operation": "overwrite"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, "orders")
+			s.add("orders", 1, 2)
+			_, err := s.Writer.Commit(t.Context(), catalog.Key{"shop", "orders"}, nessietest.Change{Message: "upsert", Steps: []nessietest.Step{nessietest.RowDelta(rowsOf(3), []string{"id"}, rowsOf(1))}})
+			require.NoError(t, err)
+			graph, snapshots := said(s, summary)
+			assert.Contains(t, graph, "3 "+less)
+			assert.Contains(t, graph, "2 rows in all", "the snapshot before it has no delete files")
+			assert.Contains(t, snapshots, "not subtracted")
+		})
+	}
 }
 
 // A snapshot that only a commit names has no manifests to count in, which is not the same as no rows.

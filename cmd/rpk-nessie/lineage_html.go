@@ -6,7 +6,6 @@ import (
 	_ "embed"
 	"html/template"
 	"io"
-	"strings"
 )
 
 //go:embed lineage.html.tmpl
@@ -64,7 +63,7 @@ func newPage(g *graph) page {
 			Edges: template.HTML(r.lane.edges("100%")), Node: template.HTML(r.node()), //nolint:gosec // see pageRow
 			ID: r.shortID(), Operation: r.operation(), Time: r.Time.String(), Names: r.Names, Notes: r.Notes, Checkpoint: r.Checkpoint,
 		}
-		made.Message, _, _ = strings.Cut(r.Message, "\n")
+		made.Message = r.subject()
 		made.Delta, made.Facts = r.delta(), r.facts()
 		if r.Snapshot != nil {
 			by[r.Snapshot.Counts.By] = true

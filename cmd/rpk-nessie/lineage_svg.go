@@ -104,8 +104,8 @@ func (r *row) svgLines(columns int) []svgLine {
 	if facts := r.facts(); facts != "" {
 		lines = append(lines, wrapped("soft", facts, columns)...)
 	}
-	if first, _, _ := strings.Cut(r.Message, "\n"); first != "" {
-		lines = append(lines, wrapped("soft", first, columns)...)
+	if subject := r.subject(); subject != "" {
+		lines = append(lines, wrapped("soft", subject, columns)...)
 	}
 	for _, note := range r.Notes {
 		lines = append(lines, wrapped("note", note, columns)...)
@@ -154,12 +154,12 @@ func (g *graph) writeSVG(w io.Writer) error {
 	y := svgTop
 	lines := func(lines []svgLine) {
 		for i, l := range lines {
-			fmt.Fprintf(&body, `<text class="%s" x="%d" y="%d" xml:space="preserve">%s</text>`, l.class, textX, y+nodeY+5+i*lineHeight, html.EscapeString(l.text))
+			fmt.Fprintf(&body, `<text class="%s" x="%d" y="%d" xml:space="preserve">%s</text>`, l.class, textX, y+nodeY+5+i*lineHeight, html.EscapeString(printable(l.text)))
 		}
 	}
 	subtitle := wrapped("soft", g.subtitle(), (width-14)/textWidth)
 	for i, l := range subtitle {
-		fmt.Fprintf(&body, `<text class="%s" x="14" y="%d" xml:space="preserve">%s</text>`+"\n", l.class, 50+i*lineHeight, html.EscapeString(l.text))
+		fmt.Fprintf(&body, `<text class="%s" x="14" y="%d" xml:space="preserve">%s</text>`+"\n", l.class, 50+i*lineHeight, html.EscapeString(printable(l.text)))
 	}
 	y += (len(subtitle) - 1) * lineHeight
 	for _, r := range g.Rows {
@@ -185,7 +185,7 @@ text.note { fill: var(--bad); } text.hole { fill: var(--hole); } rect.paper { fi
 <rect class="paper" width="%d" height="%d"/>
 <text class="title" x="14" y="28">%s</text>
 %s</svg>
-`, width, y, width, y, html.EscapeString(title), pictureStyle, width, y, html.EscapeString(shortened(title, (width-14)/titleWidth)), body.String())
+`, width, y, width, y, html.EscapeString(printable(title)), pictureStyle, width, y, html.EscapeString(shortened(title, (width-14)/titleWidth)), body.String())
 	return err
 }
 

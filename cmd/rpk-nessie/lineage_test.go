@@ -146,6 +146,24 @@ func TestPagesEscapeWhatWritersChose(t *testing.T) {
 	}
 }
 
+func TestNothingThatWritersChoseSteersATerminal(t *testing.T) {
+	g := &graph{Table: "a.b", Reference: "main", lanes: 1, Rows: []*row{{
+		Kind: rowCommit, ID: "abc", Message: "red \x1b[31m bell \a csi \u009b31m back \u202e end\nmore", Notes: []string{"see s3://bucket/\x1b]0;title\a"},
+	}}}
+	for name, write := range map[string]func(io.Writer) error{"text": func(w io.Writer) error { return g.print(w, false) }, "svg": g.writeSVG, "html": g.writeHTML} {
+		var b strings.Builder
+		require.NoError(t, write(&b))
+		assert.NotContains(t, b.String(), "\x1b[31m bell", name)
+		assert.Contains(t, b.String(), "red ␛[31m bell ␇ csi �31m back � end", name)
+		if name != "html" {
+			assert.Contains(t, b.String(), "see s3://bucket/␛]0;title␇", name)
+		}
+		if name == "svg" {
+			wellFormed(t, b.String())
+		}
+	}
+}
+
 func TestPicturesClipNothing(t *testing.T) {
 	path := "s3://bucket/" + strings.Repeat("folder/", 60) + "snap.avro"
 	g := &graph{

@@ -76,11 +76,11 @@ func (p *graphPrinter) row(r *row) {
 	if facts := r.facts(); facts != "" {
 		p.line(below, "  "+facts)
 	}
-	if first, _, _ := strings.Cut(r.Message, "\n"); first != "" {
-		p.line(below, "  "+first)
+	if subject := r.subject(); subject != "" {
+		p.line(below, "  "+subject)
 	}
 	for _, note := range r.Notes {
-		p.line(below, "  "+p.paint(text.FgRed, "! "+note))
+		p.line(below, "  "+p.paint(text.FgRed, "! "+printable(note)))
 	}
 }
 

@@ -87,6 +87,12 @@ func plural(n int64, word string) string {
 	return humanize.Comma(n) + " " + word + "s"
 }
 
+// subject is the first line of the commit's message.
+func (r *row) subject() string {
+	first, _, _ := strings.Cut(r.Message, "\n")
+	return printable(first)
+}
+
 // facts are one line about the row's snapshot; all of it where the row brings it.
 func (r *row) facts() string {
 	s := r.Snapshot

@@ -119,7 +119,7 @@ func (s *sheet) writeTable(w io.Writer) error {
 	for _, values := range s.rows {
 		row := make(table.Row, len(values))
 		for i, v := range values {
-			row[i] = plain(v)
+			row[i] = printable(plain(v))
 		}
 		t.AppendRow(row)
 	}

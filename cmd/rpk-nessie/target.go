@@ -72,10 +72,12 @@ var tableFlags = []struct {
 	{"checkpoint-key", "`KEY` of the checkpoint, where it is not the derived one", "", []string{"checkpoint_cache_key"}},
 }
 
-// withTarget runs a command on the table that its flags name. An interrupt ends the context.
+// withTarget runs a command on the table that its flags name. An interrupt ends the context; a second one the process,
+// which may wait for whoever reads its output.
 func withTarget(c *cli.Context, use func(context.Context, *target) error) error {
 	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop)
 	t, closeTarget, err := openTarget(c)
 	if err != nil {
 		return err

@@ -260,7 +260,7 @@ func readFields() []*service.ConfigField {
 			Default("8MiB").Advanced(),
 		service.NewIntField(niFieldParallelism).
 			LintRule(valueRule(niFieldParallelism)).
-			Description("Files read at once. `0` means as many as there are cores.").
+			Description("Files, and parts of large ones, read at once. `0` means as many as there are cores.").
 			Default(0).Advanced(),
 		service.NewStringField(niFieldMemory).
 			LintRule(valueRule(niFieldMemory)).

@@ -168,8 +168,9 @@ func TestReadingGoesOnAtEachRowOfAFileOfManyRowGroups(t *testing.T) {
 // The reader of the first row group waits until somebody reads the second.
 func TestWorkersReadOneFileBesideEachOther(t *testing.T) {
 	f := newFixture(t, "")
-	f.commit("append", []change{added(f.inGroups("a.parquet", 20_000, 10_000))})
+	f.commit("append", []change{added(f.inGroups("a.parquet", 60_000, 30_000))})
 	plan := f.plan(Step{Way: WayTableScan, After: f.state})
+	require.Greater(t, plan.Tasks[0].File.Data.FileSizeBytes(), int64(aheadLargest), "smaller files are fetched whole before")
 	groups, err := readRowGroups(t.Context(), f.fs, plan.Tasks[0].File, 1)
 	require.NoError(t, err)
 	require.Len(t, groups, 2)
@@ -194,8 +195,8 @@ func TestWorkersReadOneFileBesideEachOther(t *testing.T) {
 	within(t, func() {
 		defer cancel() // a single worker would wait for ever
 		rows, _ := allRows(ctx, t, plan, ReadOptions{Parallelism: 2, stretch: 1})
-		assert.Len(t, rows, 20_000)
-		assert.Equal(t, `{"id":19999,"name":"name 19999","cat":"a"}`, rows[len(rows)-1])
+		assert.Len(t, rows, 60_000)
+		assert.Equal(t, `{"id":59999,"name":"name 59999","cat":"a"}`, rows[len(rows)-1])
 	})
 	assert.Equal(t, int64(1), files.opened.Load(), "opened once for all")
 	assert.Zero(t, files.open.Load())

@@ -77,6 +77,7 @@ soak: ## 200 kills under faults, 10,000 random histories, 3,600 replays, a milli
 	$(GO) test -count=1 -timeout=60m ./tests/replay -replays=3600 -rapid.seed=$$(date +%s)
 	RPK_NESSIE_KAFKA_ROWS=1000000 $(GO) test -count=1 -timeout=60m -run TestEveryRow ./tests/kafka
 	$(GO) test -count=1 -timeout=60m -run TestPostgresEquals ./tests/connectors -seed=$$(date +%s)
+	for _ in $$(seq $(SOAK_COUNT)); do $(GO) test -race -shuffle=on -timeout=0 ./scan -rapid.seed=$$(date +%s) || exit 1; done
 	$(GO) test -race -shuffle=on -timeout=0 -p=2 -count=$(SOAK_COUNT) $(UNIT)
 
 clean: ## Remove what was built here; the cache folder stays

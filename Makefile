@@ -25,8 +25,9 @@ SOAK_COUNT ?= 20
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
+# Without Go's own stamp, which fails where git won't read the checkout: another user's, as in a container's volume.
 build: ## Build ./rpk-nessie
-	$(GO) build -ldflags '$(LDFLAGS)' -o $(BINARY) ./cmd/rpk-nessie
+	$(GO) build -buildvcs=false -ldflags '$(LDFLAGS)' -o $(BINARY) ./cmd/rpk-nessie
 
 docs: build ## Write the reference in docs/reference from what the binary says of itself
 	./$(BINARY) list --format json-full | $(GO) run ./docs/generate docs/reference
@@ -63,7 +64,7 @@ BENCH_RESULTS ?= dist/bench.md
 
 bench: build ## Measure speed beside other programs, in ten minutes; the results go to dist/bench.md
 	@mkdir -p dist $(dir $(BENCH_RESULTS))
-	$(GO) build -o dist/bench ./bench
+	$(GO) build -buildvcs=false -o dist/bench ./bench
 	cache=$$(bench/prepare) && dist/bench run "$$cache" -binary "$(CURDIR)/$(BINARY)" -out $(BENCH_RESULTS) $(BENCH_FLAGS)
 
 microbench: ## Run the Go benchmarks of the packages

@@ -37,7 +37,7 @@ func buildAndTest(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	binary = filepath.Join(dir, name)
-	build := exec.Command("go", "build", "-ldflags", "-X main.version=v9.8.7 -X main.dateBuilt=2026-03-01", "-o", binary, ".")
+	build := exec.Command("go", "build", "-buildvcs=false", "-ldflags", "-X main.version=v9.8.7 -X main.dateBuilt=2026-03-01", "-o", binary, ".")
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, "building the binary:", err)

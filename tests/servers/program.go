@@ -29,7 +29,7 @@ func WithProgram(run func(binary string) int) int {
 // BuildProgram builds rpk-nessie into a folder.
 func BuildProgram(folder string) (binary string, err error) {
 	binary = filepath.Join(folder, "rpk-nessie")
-	text, err := exec.Command("go", "build", "-o", binary, "github.com/rpk-nessie/rpk-nessie/cmd/rpk-nessie").CombinedOutput()
+	text, err := exec.Command("go", "build", "-buildvcs=false", "-o", binary, "github.com/rpk-nessie/rpk-nessie/cmd/rpk-nessie").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("building the binary: %w\n%s", err, text)
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/redpanda-data/benthos/v4/public/service"
@@ -37,11 +38,23 @@ func awsMechanism(conf *service.ParsedConfig) (sasl.Mechanism, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", kfFieldSASLAWS, err)
 	}
-	return msk.ManagedStreamingIAM(func(ctx context.Context) (msk.Auth, error) {
+	return mskIAM{msk.ManagedStreamingIAM(func(ctx context.Context) (msk.Auth, error) {
 		found, err := cfg.Credentials.Retrieve(ctx)
 		if err != nil {
 			return msk.Auth{}, fmt.Errorf("finding AWS's credentials: %w", err)
 		}
 		return msk.Auth{AccessKey: found.AccessKeyID, SecretKey: found.SecretAccessKey, SessionToken: found.SessionToken}, nil
-	}), nil
+	})}, nil
+}
+
+// mskIAM says what to do where the region that a request is signed for can't be found.
+type mskIAM struct{ sasl.Mechanism }
+
+// Authenticate implements sasl.Mechanism. The library has no type for the error, and names the broker.
+func (m mskIAM) Authenticate(ctx context.Context, broker string) (sasl.Session, []byte, error) {
+	session, first, err := m.Mechanism.Authenticate(ctx, broker)
+	if err != nil && strings.Contains(err.Error(), "cannot determine the region") {
+		err = fmt.Errorf("%w, which is no host name of AWS: set the environment variable AWS_REGION to the brokers' region (aws.region is that of the credentials)", err)
+	}
+	return session, first, err
 }

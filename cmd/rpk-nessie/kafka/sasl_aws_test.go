@@ -173,3 +173,19 @@ func TestAuthenticationByAWS(t *testing.T) {
 		})
 	}
 }
+
+func TestAnAliasOfABrokerNeedsARegion(t *testing.T) {
+	t.Setenv("AWS_REGION", "")
+	t.Setenv("AWS_DEFAULT_REGION", "")
+	c := cluster(t, "orders")
+	users := &mskUsers{}
+	users.guard(c)
+	w, err := newWriter(parse(t, outputSpec(), fields(c, "topic: orders",
+		"sasl: [ { mechanism: AWS_MSK_IAM, aws: { region: eu-central-1, credentials: { id: ann, secret: secret1 } } } ]")), service.MockResources().Logger())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, w.Close(context.Background())) }()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	err = w.Connect(ctx)
+	require.ErrorContains(t, err, `cannot determine the region in "127.0.0.1", which is no host name of AWS: set the environment variable AWS_REGION`)
+}

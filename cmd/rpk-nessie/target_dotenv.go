@@ -5,9 +5,9 @@ package main
 import (
 	"fmt"
 	"os"
-	"regexp"
-	"strconv"
 	"strings"
+
+	"github.com/redpanda-data/benthos/v4/public/service"
 )
 
 // setEnvFiles puts the variables of dotenv files into this process' environment, over what is there, as `run -e` does.
@@ -20,58 +20,27 @@ func setEnvFiles(patterns []string) error {
 		if err != nil {
 			return fmt.Errorf("reading an environment file: %w", err)
 		}
-		vars, err := parseDotenv(string(text))
+		variables, err := parseDotenv(text)
 		if err != nil {
 			return fmt.Errorf("reading environment file %s: %w", path, err)
 		}
-		for _, v := range vars {
-			if err := os.Setenv(v.name, v.value); err != nil {
-				return fmt.Errorf("setting %s of environment file %s: %w", v.name, path, err)
+		for name, value := range variables {
+			if err := os.Setenv(name, value); err != nil {
+				return fmt.Errorf("setting %s of environment file %s: %w", name, path, err)
 			}
 		}
 	}
 	return nil
 }
 
-type variable struct{ name, value string }
-
-// One thing of a dotenv file, with the blanks behind it. Benthos's parser knows these forms and can't be called from outside.
-var (
-	dotenvSkip = regexp.MustCompile(`^[ \t]*(#[^\n]*)?(\r?\n|$)`)
-	dotenvName = regexp.MustCompile(`^([^= \n#]+)[ \t]*=[ \t]*`)
-	// A value in triple quotes is as it stands, one in quotes has escapes, any other ends at a blank or #.
-	dotenvValue = regexp.MustCompile(`^(?:"""((?s:.*?))"""|("(?:[^"\\\n]|\\.)*")|([^# \r\n]*))`)
-)
-
-// parseDotenv reads assignments in their order. Errors name the line.
-func parseDotenv(text string) ([]variable, error) {
-	var vars []variable
-	for rest := text; rest != ""; {
-		if skipped := dotenvSkip.FindString(rest); skipped != "" {
-			rest = rest[len(skipped):]
-			continue
-		}
-		wrong := func(what string) ([]variable, error) {
-			return nil, fmt.Errorf("line %d: %s", 1+strings.Count(text[:len(text)-len(rest)], "\n"), what)
-		}
-		name := dotenvName.FindStringSubmatch(rest)
-		if name == nil {
-			return wrong("this is no NAME=value")
-		}
-		value := dotenvValue.FindStringSubmatch(rest[len(name[0]):])
-		v := variable{name[1], value[1] + value[3]}
-		if value[2] != "" {
-			var err error
-			if v.value, err = strconv.Unquote(value[2]); err != nil {
-				return wrong("the quoted value of " + v.name + " can't be read")
-			}
-		}
-		after := rest[len(name[0])+len(value[0]):]
-		end := dotenvSkip.FindString(after)
-		if end == "" && after != "" {
-			return wrong("more follows the value of " + v.name + ": put it in quotes")
-		}
-		vars, rest = append(vars, v), after[len(end):]
+// parseDotenv reads assignments by Benthos's own parser, so that a file means the same here as to `run -e`. Below the first
+// line Benthos's errors quote the file, whose values may be secrets.
+func parseDotenv(text []byte) (map[string]string, error) {
+	variables, err := service.ParseEnvFile(text)
+	if err != nil {
+		what, _, _ := strings.Cut(err.Error(), "\n")
+		_, what, _ = strings.Cut(what, ": ") // the line, which comes again
+		return nil, fmt.Errorf("%s: it takes lines NAME=value, and double quotes around values with blanks or #", what)
 	}
-	return vars, nil
+	return variables, nil
 }

@@ -15,23 +15,24 @@ import (
 func TestEnvironmentFilesAreReadAsRunReadsThem(t *testing.T) {
 	tests := map[string]struct {
 		text string
-		want []variable
+		want map[string]string
 		says string
 	}{
-		"a value of two words":      {"A=x\nB = y z", nil, "line 2: more follows the value of B"},
-		"comments and blank lines":  {"# all\n\n  \nA=x # why\nB=\nC = y", []variable{{"A", "x"}, {"B", ""}, {"C", "y"}}, ""},
-		"quotes":                    {`A="x # \"y\"\n"` + "\nB=\"\"\"l1\nl2\"\"\"\nC='z'", []variable{{"A", "x # \"y\"\n"}, {"B", "l1\nl2"}, {"C", "'z'"}}, ""},
-		"an equals sign in a value": {"A=b=c==", []variable{{"A", "b=c=="}}, ""},
-		"lines of Windows":          {"A=x\r\nB=y\r\n", []variable{{"A", "x"}, {"B", "y"}}, ""},
-		"a line for a shell":        {"A=x\nexport B=y", nil, "line 2: this is no NAME=value"},
-		"a quote that does not end": {`A="x y`, nil, "line 1: more follows the value of A"},
-		"nothing":                   {"", nil, ""},
+		"comments and blank lines":  {"# all\n\n  \nA=x # why\nB=\nC = y", map[string]string{"A": "x", "B": "", "C": "y"}, ""},
+		"quotes":                    {`A="x # \"y\"\n"` + "\nB=\"\"\"l1\nl2\"\"\"\nC='z'", map[string]string{"A": "x # \"y\"\n", "B": "l1\nl2", "C": "'z'"}, ""},
+		"an equals sign in a value": {"A=b=c==", map[string]string{"A": "b=c=="}, ""},
+		"a name twice":              {"A=x\nA=y", map[string]string{"A": "y"}, ""},
+		"lines of Windows":          {"A=x\r\nB=\"y\"\n", map[string]string{"A": "x\r", "B": "y"}, ""},
+		"a line for a shell":        {"A=x\nexport B=secret", nil, "line 2 char 8: expected Environment variable assignment: it takes lines NAME=value"},
+		"a quote that does not end": {`A="secret y`, nil, "line 1 char 12: required: expected end quote: it takes lines"},
+		"nothing":                   {"", map[string]string{}, ""},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := parseDotenv(tc.text)
+			got, err := parseDotenv([]byte(tc.text))
 			if tc.says != "" {
 				require.ErrorContains(t, err, tc.says)
+				assert.NotContains(t, err.Error(), "secret")
 				return
 			}
 			require.NoError(t, err)

@@ -271,6 +271,9 @@ func batchPolicy(field string, value any) error {
 }
 
 func storage(_ string, value any) error {
+	if gcs := section(value.(map[string]any)).section(niFieldStorageGCS); gcs != nil && gcs.str(gcsFieldType) == "" {
+		return fmt.Errorf("field %s.%s.%s can't be empty: it is one of %s", niFieldStorage, niFieldStorageGCS, gcsFieldType, strings.Join(catalog.GCSCredentials, ", "))
+	}
 	s, err := catalog.NewStorage(storageOf(value.(map[string]any)))
 	if err != nil {
 		return fmt.Errorf("field %w", err)

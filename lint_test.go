@@ -66,7 +66,7 @@ var fieldValues = map[string][]string{
 		"{}", "{ local_root: /data }", "{ aws_s3: {} }", "{ aws_s3: { endpoint: 'http://s3:9000' } }", "{ aws_s3: { endpoint: s3 } }",
 		"{ aws_s3: { endpoint: 'http://me:secret@s3' } }", "{ aws_s3: { credentials: { id: a } } }", "{ aws_s3: { credentials: { id: a, secret: b } } }",
 		"{ gcp_cloud_storage: {} }", "{ gcp_cloud_storage: { credentials_file: a } }", "{ gcp_cloud_storage: { credentials_file: a, credentials_json: b } }",
-		"{ gcp_cloud_storage: { endpoint: gcs } }", "{ gcp_cloud_storage: { credentials_type: password } }", "{ gcp_cloud_storage: { credentials_type: external_account, credentials_file: a } }",
+		"{ gcp_cloud_storage: { endpoint: gcs } }", "{ gcp_cloud_storage: { credentials_type: password } }", "{ gcp_cloud_storage: { credentials_type: '' } }", "{ gcp_cloud_storage: { credentials_type: external_account, credentials_file: a } }",
 		"{ azure_blob_storage: { storage_account: a, storage_access_key: b } }", "{ azure_blob_storage: { storage_access_key: b } }",
 		"{ azure_blob_storage: { storage_account: a, storage_access_key: b, storage_sas_token: c } }", "{ azure_blob_storage: { storage_connection_string: a, storage_account: b } }",
 		"{ azure_blob_storage: { storage_account: a, endpoint: 'ftp://a' } }", "{ azure_blob_storage: {} }",

@@ -20,10 +20,10 @@ const (
 var version, dateBuilt string
 
 // cliOptions name Benthos's command line after this product wherever Benthos lets itself be named, and add what is ours.
-func cliOptions(failed *inputFailure) []service.CLIOptFunc {
+func cliOptions(failed *inputFailure, types *typeLint) []service.CLIOptFunc {
 	version, date := buildStamps()
 	cli.AppHelpTemplate = helpTemplate(cli.AppHelpTemplate)
-	return []service.CLIOptFunc{
+	opts := []service.CLIOptFunc{
 		service.CLIOptSetProductName(name),
 		service.CLIOptSetBinaryName(name),
 		service.CLIOptSetDocumentationURL(documentationURL),
@@ -32,14 +32,37 @@ func cliOptions(failed *inputFailure) []service.CLIOptFunc {
 		service.CLIOptSetMainSchemaFrom(func() *service.ConfigSchema { return configSchema(version, date) }),
 		service.CLIOptOnConfigParse(failed.install),
 		service.CLIOptOnStreamStart(failed.watch),
-		service.CLIOptAddCommand(demoCommand()),
-		service.CLIOptAddCommand(lineageCommand()),
-		service.CLIOptAddCommand(planCommand()),
-		service.CLIOptAddCommand(inspectCommand()),
-		service.CLIOptAddCommand(readCommand()),
-		service.CLIOptAddCommand(checkpointCommand()),
-		service.CLIOptAddCommand(doctorCommand()),
+		service.CLIOptCustomRunFlags(nil, types.beforeLint),
 		service.CLIOptAddCommand(noStudio()),
+	}
+	for _, command := range commands() {
+		refuseArguments(command)
+		opts = append(opts, service.CLIOptAddCommand(command))
+	}
+	return opts
+}
+
+// commands are this program's own, beside Benthos's.
+func commands() []*cli.Command {
+	return []*cli.Command{
+		demoCommand(), lineageCommand(), planCommand(), inspectCommand(), readCommand(), checkpointCommand(), doctorCommand(),
+	}
+}
+
+// refuseArguments makes a command and those below it refuse arguments, unless its help names them. Flags behind an argument
+// are arguments too.
+func refuseArguments(command *cli.Command) {
+	for _, sub := range command.Subcommands {
+		refuseArguments(sub)
+	}
+	if len(command.Subcommands) > 0 || command.ArgsUsage != "" {
+		return
+	}
+	command.Before = func(c *cli.Context) error {
+		if !c.Args().Present() {
+			return nil
+		}
+		return fmt.Errorf("%s takes flags and no arguments, got %q\nUsage: %[1]s [flags]; %[1]s --help lists them", c.Command.HelpName, c.Args().Slice())
 	}
 }
 

@@ -20,12 +20,13 @@ func main() {
 }
 
 // run executes the command line and returns the exit code: 0, 1 for what Benthos or a subcommand refuses, or 3 where
-// a bounded input could not read all that is there, or a signal stopped it before.
+// a bounded input could not read all that is there, or a signal stopped it before. Codes of single commands (4, 5 and
+// 130) leave the process from within.
 func run(ctx context.Context) int {
-	failed := newInputFailure()
-	code, err := service.RunCLIToCode(ctx, cliOptions(failed)...)
+	failed, types := newInputFailure(), new(typeLint)
+	code, err := service.RunCLIToCode(ctx, cliOptions(failed, types)...)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
-	return failed.exitCode(code)
+	return failed.exitCode(types.exitCode(code))
 }

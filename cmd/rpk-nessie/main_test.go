@@ -9,11 +9,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"github.com/urfave/cli/v2"
 
 	"github.com/rpk-nessie/rpk-nessie/tests/ports"
 	"github.com/rpk-nessie/rpk-nessie/tests/servers"
@@ -173,4 +175,34 @@ func TestExitCodes(t *testing.T) {
 			assert.Contains(t, got.all(), tc.says)
 		})
 	}
+}
+
+// Arguments would be taken for settings that do something, and flags behind them are not read.
+func TestCommandsRefuseArgumentsThatTheyDoNotTake(t *testing.T) {
+	tried := 0
+	var try func(at []string, command *cli.Command)
+	try = func(at []string, command *cli.Command) {
+		at = append(slices.Clone(at), command.Name)
+		for _, sub := range command.Subcommands {
+			try(at, sub)
+		}
+		if len(command.Subcommands) > 0 {
+			return
+		}
+		tried++
+		got := execute(t, append(at, "--base-url=http://nessie", "--namespace=shop", "--table=orders", "a", "b", "--json")...)
+		assert.Equal(t, 1, got.code, "%v: %s", at, got.all())
+		assert.Contains(t, got.stderr, "rpk-nessie "+strings.Join(at, " ")+" takes", "%v", at)
+		assert.Contains(t, got.stderr, "argument", "%v", at)
+	}
+	for _, c := range commands() {
+		if c.Name != "demo" {
+			try(nil, c)
+		}
+	}
+	assert.Greater(t, tried, 15)
+	got := execute(t, "demo", "--keep", "a")
+	assert.Equal(t, 1, got.code)
+	assert.Equal(t, `rpk-nessie demo takes flags and no arguments, got ["a"]`+"\nUsage: rpk-nessie demo [flags]; rpk-nessie demo --help lists them\n", got.stderr)
+	assert.Empty(t, got.stdout)
 }

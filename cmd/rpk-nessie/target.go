@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/aws/smithy-go"
 	"github.com/redpanda-data/benthos/v4/public/service"
@@ -72,23 +73,40 @@ var tableFlags = []struct {
 	{"checkpoint-key", "`KEY` of the checkpoint, where it is not the derived one", "", []string{"checkpoint_cache_key"}},
 }
 
-// withTarget runs a command on the table that its flags name. An interrupt ends the context; a second one the process,
-// which may wait for whoever reads its output.
+// afterInterrupt is how long a command may take to end once it is interrupted. One that takes longer is held by what no
+// context ends: whoever reads its output, or is to answer a question.
+const afterInterrupt = time.Second
+
+// withTarget runs a command on the table that its flags name. An interrupt ends its context, and soon after that the
+// process.
 func withTarget(c *cli.Context, use func(context.Context, *target) error) error {
 	ctx, stop := signal.NotifyContext(c.Context, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop)
+	done := make(chan error, 1)
+	go func() { done <- onTarget(ctx, c, use) }()
+	select {
+	case err := <-done:
+		if ctx.Err() == nil {
+			return err
+		}
+	case <-ctx.Done():
+		select {
+		case <-done:
+		case <-time.After(afterInterrupt):
+		}
+	}
+	return cli.Exit("interrupted", exitInterrupted)
+}
+
+func onTarget(ctx context.Context, c *cli.Context, use func(context.Context, *target) error) error {
 	t, closeTarget, err := openTarget(c)
 	if err != nil {
 		return err
 	}
-	err = use(ctx, t)
+	used := use(ctx, t)
 	closed := closeTarget()
-	switch {
-	case ctx.Err() != nil:
-		return cli.Exit("interrupted", exitInterrupted)
-	case err != nil:
-		return adviseCredentials(err)
+	if used != nil {
+		return adviseCredentials(used)
 	}
 	return closed
 }

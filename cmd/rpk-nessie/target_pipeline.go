@@ -112,7 +112,14 @@ func lint(text string) error {
 	if err != nil {
 		return err
 	}
+	types, err := componentTypes(schema())
+	if err != nil {
+		return err
+	}
 	var errs []error
+	for _, w := range types.wrong(text) {
+		errs = append(errs, fmt.Errorf("(%d,1) %s", w.line, w.what))
+	}
 	for _, l := range lints {
 		errs = append(errs, errors.New(l.Error()))
 	}

@@ -3,9 +3,10 @@
 package scan
 
 import (
+	"errors"
 	"fmt"
+	"iter"
 
-	"github.com/apache/arrow-go/v18/parquet/file"
 	"github.com/apache/arrow-go/v18/parquet/schema"
 )
 
@@ -14,11 +15,11 @@ import (
 // plain cases: a whole file without equality deletes, columns found by field id in the types that Iceberg writers use.
 // Whatever else it meets it leaves to the general decoder, with errIndirect.
 type direct struct {
-	path     string
+	task     Task
 	in       *schema.Schema
 	complete bool // the file has all columns
-	cells    []directCell
-	leaves   []*leaf
+	columns  []*fileColumn
+	windows  [2]*rowWindow
 	gone     deletedRows
 }
 
@@ -43,6 +44,9 @@ func (t Task) panicked(cause any) error {
 	return &CorruptFileError{Kind: DataFileKind, Path: t.File.path, Err: fmt.Errorf("decoding panicked: %v", cause)}
 }
 
+// errIndirect says that only the general decoder reads this.
+var errIndirect = errors.New("not readable directly")
+
 // finalError is an error that no other decoder gets past.
 type finalError struct{ err error }
 
@@ -52,27 +56,21 @@ func (e *finalError) Error() string { return e.err.Error() }
 func (w *worker) readGroups(s *stretch, pack *rowPacker) (done int64, err error) {
 	source := &blockFile{File: s.file.opened, size: w.blockSize(), buffer: &w.buffers}
 	defer source.release()
-	reader, err := s.file.reader(source, &w.buffers)
-	if err != nil {
-		return 0, err
-	}
-	d, err := w.layOut(s.file.task, reader.MetaData().Schema)
+	d, err := w.layOut(s.file.task, s.file.schema)
 	if err != nil {
 		return 0, err
 	}
 	d.gone = deletedRows{positions: s.file.gone, at: uint64(s.first)}
 	for g := s.from; g < s.to; g++ {
-		group := reader.RowGroup(g)
+		group := &s.file.says.groups[g]
 		skip := max(s.skip-done, 0)
-		if live := group.NumRows() - d.gone.among(group.NumRows()); skip >= live {
+		if live := group.rows - d.gone.among(group.rows); skip >= live {
 			done += live
-			d.gone.pass(group.NumRows())
+			d.gone.pass(group.rows)
 			continue
 		}
-		if err := source.useGroup(group, d.leaves); err != nil {
-			return done, err
-		}
-		n, err := d.readRowGroup(group, skip, pack)
+		source.useGroup(group, d.columns)
+		n, err := d.readRowGroup(group, source, w.opts.Parallelism > 1 && group.rows >= w.opts.beside, skip, pack)
 		done += n
 		if err != nil {
 			return done, err
@@ -88,18 +86,22 @@ func (w *worker) layOut(t Task, in *schema.Schema) (*direct, error) {
 		return nil, err
 	}
 	if d := w.last; d != nil && d.complete && (d.in == in || d.in.Root().Equals(in.Root())) {
-		d.path = t.File.path
+		d.task = t
 		return d, nil
 	}
-	l := layout{file: in}
-	d := &direct{path: t.File.path, in: in}
-	if d.cells, err = l.cells(rows.Fields(), in.Root(), 0, 0); err != nil {
-		return nil, err
+	d := &direct{task: t, in: in}
+	for side := range d.windows {
+		l := layout{file: in, columns: d.columns, side: side}
+		cells, err := l.cells(rows.Fields(), in.Root(), 0, 0)
+		if err != nil {
+			return nil, err
+		}
+		d.columns, d.complete = l.columns, !l.absent
+		d.windows[side] = &rowWindow{side: side, cells: cells, leaves: l.leaves, gone: &d.gone}
 	}
-	if d.leaves = l.leaves; len(d.leaves) == 0 {
+	if len(d.columns) == 0 {
 		return nil, errIndirect
 	}
-	d.complete = !l.absent
 	w.last = d
 	return d, nil
 }
@@ -112,27 +114,27 @@ func (w *worker) blockSize() int64 {
 }
 
 // readRowGroup writes the live rows of a row group, and says how many of them it wrote or skipped.
-func (d *direct) readRowGroup(group *file.RowGroupReader, skip int64, pack *rowPacker) (done int64, err error) {
-	defer d.close()
-	for _, l := range d.leaves {
-		pages, err := group.GetColumnPageReader(l.index)
-		if err != nil {
+func (d *direct) readRowGroup(group *rowGroupFacts, source *blockFile, beside bool, skip int64, pack *rowPacker) (done int64, err error) {
+	defer func() {
+		for _, c := range d.columns {
+			c.pages.close()
+		}
+	}()
+	for _, c := range d.columns {
+		if err := c.begin(&group.chunks[c.index], source, beside); err != nil {
 			return 0, err
 		}
-		chunk, err := group.MetaData().ColumnChunk(l.index)
-		if err != nil {
-			return 0, err
-		}
-		l.begin(pages, chunk)
 	}
-	for left := group.NumRows(); left > 0; {
-		n, err := d.window(left)
+	decoded := d.inTurn(group.rows)
+	if beside {
+		decoded = d.beside(group.rows)
+	}
+	for w, err := range decoded {
 		if err != nil {
 			return done, err
 		}
-		left -= int64(n)
-		live := n - d.gone.take(n)
-		if err := d.writeWindow(live, int(min(max(skip-done, 0), int64(live))), pack); err != nil {
+		live := w.rows - d.gone.take(w.rows)
+		if err := d.writeWindow(w, live, int(min(max(skip-done, 0), int64(live))), pack); err != nil {
 			return done, err
 		}
 		done += int64(live)
@@ -140,69 +142,121 @@ func (d *direct) readRowGroup(group *file.RowGroupReader, skip int64, pack *rowP
 	return done, nil
 }
 
-// window takes as many rows as all leaves have ready, at most limit.
-func (d *direct) window(limit int64) (int, error) {
+// inTurn decodes one window after another, each when the one before is written.
+func (d *direct) inTurn(rows int64) iter.Seq2[*rowWindow, error] {
+	return func(yield func(*rowWindow, error) bool) {
+		for w := d.windows[0]; rows > 0; rows -= int64(w.rows) {
+			if err := d.decode(w, rows); err != nil {
+				yield(nil, err)
+				return
+			}
+			if !yield(w, nil) {
+				return
+			}
+		}
+	}
+}
+
+// beside decodes the next window while one is written.
+func (d *direct) beside(rows int64) iter.Seq2[*rowWindow, error] {
+	type decoded struct {
+		window *rowWindow
+		err    error
+	}
+	return func(yield func(*rowWindow, error) bool) {
+		free := make(chan *rowWindow, len(d.windows))
+		ready := make(chan decoded, len(d.windows))
+		for _, w := range d.windows {
+			free <- w
+		}
+		go func() {
+			defer close(ready)
+			for w := range free {
+				err := d.task.catching(func() error { return d.decode(w, rows) })
+				ready <- decoded{w, err}
+				if rows -= int64(w.rows); err != nil || rows <= 0 {
+					return
+				}
+			}
+		}()
+		defer func() {
+			close(free)
+			for range ready { //nolint:revive // until it has ended
+			}
+		}()
+		for next := range ready {
+			if !yield(next.window, next.err) || next.err != nil {
+				return
+			}
+			free <- next.window
+		}
+	}
+}
+
+// decode makes a window of as many rows as all columns have ready, at most limit.
+func (d *direct) decode(w *rowWindow, limit int64) error {
 	n := int(min(limit, windowRows))
-	for _, l := range d.leaves {
-		available, err := l.available()
+	for _, c := range d.columns {
+		available, err := c.available(w.side)
 		if err != nil {
-			return 0, err
+			return err
 		}
 		n = min(n, available)
 	}
-	for _, l := range d.leaves {
-		if err := l.window(n); err != nil {
-			return 0, err
+	for i, c := range d.columns {
+		if err := c.window(n, w.leaves[i]); err != nil {
+			return err
 		}
 	}
-	return n, nil
+	w.rows = n
+	return nil
 }
 
-// writeWindow hands the window's live rows over, without the first skip.
-func (d *direct) writeWindow(live, skip int, pack *rowPacker) error {
+// writeWindow hands a window's live rows over, without the first skip.
+func (d *direct) writeWindow(w *rowWindow, live, skip int, pack *rowPacker) error {
 	if skip > 0 {
-		d.write(nil, nil, skip, "")
+		w.write(nil, nil, skip, "")
 	}
-	if err := pack.addRows(live-skip, d.write); err != nil {
+	if err := pack.addRows(live-skip, w.write); err != nil {
 		return &finalError{err}
 	}
 	for d.gone.next() {
-		d.row(nil)
+		w.row(nil)
 	}
-	for _, l := range d.leaves {
+	for _, l := range w.leaves {
 		if err := l.check(); err != nil {
-			return &finalError{&CorruptFileError{Kind: DataFileKind, Path: d.path, Err: err}} // too late for another decoder
+			return &finalError{&CorruptFileError{Kind: DataFileKind, Path: d.task.File.path, Err: err}} // too late for another decoder
 		}
 	}
 	return nil
 }
 
+// rowWindow is a run of rows whose levels are decoded and whose values are ready to be written, in order and once.
+type rowWindow struct {
+	side   int
+	cells  []directCell
+	leaves []*leaf // in the order of the columns
+	rows   int
+	gone   *deletedRows
+}
+
 // write appends the next n live rows to buf and their ends to ends.
-func (d *direct) write(buf []byte, ends []int, n int, closing string) ([]byte, []int) {
+func (w *rowWindow) write(buf []byte, ends []int, n int, closing string) ([]byte, []int) {
 	for range n {
-		for d.gone.next() {
-			buf = d.row(buf)[:len(buf)]
+		for w.gone.next() {
+			buf = w.row(buf)[:len(buf)]
 		}
-		buf = append(d.row(buf), closing...)
+		buf = append(w.row(buf), closing...)
 		ends = append(ends, len(buf))
 	}
 	return buf, ends
 }
 
 // row appends the next row, live or not.
-func (d *direct) row(buf []byte) []byte {
-	for i := range d.cells {
-		c := &d.cells[i]
+func (w *rowWindow) row(buf []byte) []byte {
+	for i := range w.cells {
+		c := &w.cells[i]
 		buf = c.node.append(c.label.append(buf))
 	}
 	return buf
-}
-
-func (d *direct) close() {
-	for _, l := range d.leaves {
-		if l.pages != nil {
-			_ = l.pages.Close() // it only gives memory back
-			l.pages = nil
-		}
-	}
 }

@@ -4,11 +4,11 @@ package scan
 
 import (
 	"cmp"
+	"fmt"
 	"io"
 	"slices"
 	"sort"
 
-	"github.com/apache/arrow-go/v18/parquet/file"
 	iceio "github.com/apache/iceberg-go/io"
 )
 
@@ -32,70 +32,84 @@ type blockRange struct {
 const maxGap = 64 << 10
 
 // useGroup says which columns of which row group are read next.
-func (f *blockFile) useGroup(group *file.RowGroupReader, leaves []*leaf) error {
+func (f *blockFile) useGroup(group *rowGroupFacts, columns []*fileColumn) {
 	f.release()
-	var chunks []blockRange
-	for _, l := range leaves {
-		c, err := group.MetaData().ColumnChunk(l.index)
-		if err != nil {
-			return err
-		}
-		beg := c.DataPageOffset()
-		if d := c.DictionaryPageOffset(); c.HasDictionaryPage() && d > 0 && d < beg {
-			beg = d
-		}
-		chunks = append(chunks, blockRange{beg: beg, end: beg + c.TotalCompressedSize()})
+	for _, c := range columns {
+		chunk := &group.chunks[c.index]
+		f.ranges = append(f.ranges, blockRange{beg: chunk.start, end: chunk.start + chunk.length})
 	}
-	slices.SortFunc(chunks, func(a, b blockRange) int { return cmp.Compare(a.beg, b.beg) })
-	for _, c := range chunks {
-		if n := len(f.ranges); n > 0 {
-			last := &f.ranges[n-1]
-			if c.beg-last.end <= maxGap && c.end-last.beg <= f.size {
-				last.end = max(last.end, c.end)
+	slices.SortFunc(f.ranges, func(a, b blockRange) int { return cmp.Compare(a.beg, b.beg) })
+	joined := f.ranges[:0]
+	for _, r := range f.ranges {
+		if n := len(joined); n > 0 {
+			last := &joined[n-1]
+			if r.beg-last.end <= maxGap && r.end-last.beg <= f.size {
+				last.end = max(last.end, r.end)
 				continue
 			}
 		}
-		f.ranges = append(f.ranges, c)
+		joined = append(joined, r)
 	}
-	return nil
+	f.ranges = joined
 }
 
-func (f *blockFile) ReadAt(p []byte, off int64) (int, error) {
-	i := sort.Search(len(f.ranges), func(i int) bool { return f.ranges[i].end > off })
-	if i == len(f.ranges) || off < f.ranges[i].beg || off+int64(len(p)) > f.ranges[i].end || int64(len(p)) > f.size {
-		return f.File.ReadAt(p, off)
+// view is n bytes of the chunks. They may change when others of the same chunk are viewed; see moves.
+func (f *blockFile) view(off, n int64) ([]byte, error) {
+	if n == 0 {
+		return nil, nil
 	}
-	r := &f.ranges[i]
-	n := r.copy(p, off)
-	if n < len(p) {
-		if err := f.load(r, off+int64(n)); err != nil {
-			return n, err
+	r, err := f.rangeAt(off)
+	if err != nil {
+		return nil, err
+	}
+	if off+n > r.end {
+		return nil, io.ErrUnexpectedEOF
+	}
+	if off < r.at || off+n > r.at+int64(len(r.block)) {
+		if err := f.load(r, off, n); err != nil {
+			return nil, err
 		}
-		n += r.copy(p[n:], off+int64(n))
 	}
-	return n, nil
+	return r.block[off-r.at:][:n:n], nil
 }
 
-func (r *blockRange) copy(p []byte, off int64) int {
-	if off < r.at || off >= r.at+int64(len(r.block)) {
-		return 0
-	}
-	return copy(p, r.block[off-r.at:])
+// moves reports whether what is viewed at off may change.
+func (f *blockFile) moves(off int64) bool {
+	r, err := f.rangeAt(off)
+	return err != nil || r.end-r.beg > f.size
 }
 
-// load reads the block that begins at off, or all of a range that is no larger than a block.
-func (f *blockFile) load(r *blockRange, off int64) error {
+func (f *blockFile) rangeAt(off int64) (*blockRange, error) {
+	i := sort.Search(len(f.ranges), func(i int) bool { return f.ranges[i].end > off })
+	if i == len(f.ranges) || off < f.ranges[i].beg {
+		return nil, fmt.Errorf("byte %d is of no column chunk that is read", off)
+	}
+	return &f.ranges[i], nil
+}
+
+// load reads the block that begins at off, with n bytes at least, or all of a range that is no larger than a block. What
+// of it the last block holds is not read again.
+func (f *blockFile) load(r *blockRange, off, n int64) error {
+	size := max(f.size, n)
 	if r.end-r.beg <= f.size {
 		off = r.beg
 	}
-	size := min(f.size, r.end-off)
+	size = min(size, r.end-off)
+	var kept []byte
+	if off >= r.at && off < r.at+int64(len(r.block)) {
+		kept = r.block[off-r.at:]
+	}
+	block := r.block
+	if int64(cap(block)) < size {
+		block = f.buffer.get(int(size))
+	}
+	have := copy(block[:size], kept)
 	if int64(cap(r.block)) < size {
 		f.buffer.put(r.block)
-		r.block = f.buffer.get(int(size))
 	}
-	r.block, r.at = r.block[:size], off
-	n, err := f.File.ReadAt(r.block, off)
-	if n == len(r.block) {
+	r.block, r.at = block[:size], off
+	read, err := f.ReadAt(r.block[have:], off+int64(have))
+	if read == len(r.block)-have {
 		return nil
 	}
 	r.block = r.block[:0]
@@ -111,7 +125,7 @@ func (f *blockFile) release() {
 }
 
 // recycler keeps buffers from file to file: without it most of what reading allocates, and clears, is buffers of the same
-// few sizes. It is an Arrow allocator for one goroutine.
+// few sizes. It is for one goroutine.
 type recycler struct {
 	free [][]byte // by capacity
 	held int      // bytes in free
@@ -138,17 +152,4 @@ func (r *recycler) put(b []byte) {
 	i := sort.Search(len(r.free), func(i int) bool { return cap(r.free[i]) >= cap(b) })
 	r.free = slices.Insert(r.free, i, b)
 	r.held += cap(b)
-}
-
-func (r *recycler) Allocate(size int) []byte { return r.get(size) }
-func (r *recycler) Free(b []byte)            { r.put(b) }
-
-func (r *recycler) Reallocate(size int, b []byte) []byte {
-	if size <= cap(b) {
-		return b[:size]
-	}
-	out := r.get(size)
-	copy(out, b)
-	r.put(b)
-	return out
 }

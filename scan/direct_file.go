@@ -8,10 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
-	"github.com/apache/arrow-go/v18/arrow/memory"
-	"github.com/apache/arrow-go/v18/parquet"
-	"github.com/apache/arrow-go/v18/parquet/file"
-	"github.com/apache/arrow-go/v18/parquet/metadata"
+	"github.com/apache/arrow-go/v18/parquet/schema"
 	iceio "github.com/apache/iceberg-go/io"
 )
 
@@ -22,7 +19,8 @@ type directFile struct {
 	files  *watchedIO
 	plan   *Plan
 	opened iceio.File
-	footer *metadata.FileMetaData
+	says   footerFacts
+	schema *schema.Schema
 	gone   *roaring64.Bitmap // positions of deleted rows; nil: none
 	users  atomic.Int64      // stretches that are not read yet
 }
@@ -44,7 +42,7 @@ type stretch struct {
 func (w *worker) openDirect(ctx context.Context, t Task, skip int64) (all []*stretch, err error) {
 	f := &directFile{task: t, plan: w.plan, files: watch(ctx, w.plan.source.FS)}
 	err = f.guard(func() error {
-		if f.opened, err = (guardedIO{IO: f.files}).Open(t.File.path); err != nil {
+		if f.opened, err = f.files.Open(t.File.path); err != nil {
 			return err
 		}
 		all, err = w.stretches(f, skip)
@@ -87,7 +85,8 @@ func (f *directFile) guard(read func() error) error {
 	return errIndirect
 }
 
-// catching calls what reads a task's file. arrow-go panics on some page headers that no writer writes.
+// catching calls what reads a task's file. What decompresses pages, and what makes a schema of a footer, may panic where no
+// writer wrote them.
 func (t Task) catching(read func() error) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -97,45 +96,12 @@ func (t Task) catching(read func() error) (err error) {
 	return read()
 }
 
-// smallChunk is the most bytes of column chunks that are read at once.
-const smallChunk = 16 << 10
-
-// reader reads the file's pages through source.
-func (f *directFile) reader(source parquet.ReaderAtSeeker, mem memory.Allocator) (*file.Reader, error) {
-	props := parquet.NewReaderProperties(mem)
-	props.BufferedStreamEnabled = true
-	if f.footer != nil {
-		// A page with one very large value has more bytes than arrow-go allows by default, but no more than its chunk.
-		stored, values := largestChunks(f.footer)
-		props.MaxCompressedPageSize = max(props.MaxCompressedPageSize, stored)
-		props.MaxUncompressedPageSize = max(props.MaxUncompressedPageSize, values)
-		props.BufferedStreamEnabled = stored > smallChunk // the buffer has that many bytes, however small the chunk is
-	}
-	return file.NewParquetReader(source, file.WithReadProps(props), file.WithMetadata(f.footer))
-}
-
-// largestChunks are the most bytes of a column chunk, as stored and before.
-func largestChunks(footer *metadata.FileMetaData) (compressed, uncompressed int64) {
-	for _, group := range footer.RowGroups {
-		for _, column := range group.Columns {
-			if meta := column.MetaData; meta != nil {
-				compressed = max(compressed, meta.TotalCompressedSize)
-				uncompressed = max(uncompressed, meta.TotalUncompressedSize)
-			}
-		}
-	}
-	return compressed, uncompressed
-}
-
 // stretches reads what lies at the file's end, and cuts the file.
 func (w *worker) stretches(f *directFile, skip int64) (all []*stretch, err error) {
-	reader, err := f.reader(f.opened, &w.buffers)
-	if err != nil {
+	if err := w.readFacts(f); err != nil {
 		return nil, err
 	}
-	f.footer = reader.MetaData()
-	f.footer.WriterVersion() // is kept at the first call, which must not be one of several at once
-	d, err := w.layOut(f.task, f.footer.Schema)
+	d, err := w.layOut(f.task, f.schema)
 	if err != nil {
 		return nil, err
 	}
@@ -144,31 +110,51 @@ func (w *worker) stretches(f *directFile, skip int64) (all []*stretch, err error
 	}
 	next := stretch{file: f}
 	gone := deletedRows{positions: f.gone}
-	for g := range reader.NumRowGroups() {
-		group := reader.RowGroup(g)
-		if group.NumRows() < 0 {
-			return nil, errIndirect
-		}
+	for g := range f.says.groups {
+		group := &f.says.groups[g]
 		next.from, next.to = g, g+1
-		next.live = group.NumRows() - gone.among(group.NumRows())
+		next.live = group.rows - gone.among(group.rows)
 		next.skip = min(max(skip-next.before, 0), next.live)
-		if reader.NumRowGroups() > 1 {
-			if next.stored, next.weight, err = w.weigh(f.task, group.MetaData(), d.leaves); err != nil {
-				return nil, err
-			}
+		if next.stored, next.weight, err = w.weigh(f.task, group, d.columns); err != nil {
+			return nil, err
 		}
 		all = w.lengthen(all, next)
-		next.first += group.NumRows()
+		next.first += group.rows
 		next.before += next.live
-		gone.pass(group.NumRows())
-	}
-	if next.first != f.task.File.Data.Count() || next.first != reader.NumRows() {
-		return nil, errIndirect
+		gone.pass(group.rows)
 	}
 	if len(all) == 0 {
 		all = append(all, &next)
 	}
 	return all, nil
+}
+
+// readFacts reads a file's footer. arrow-go's schema of it is that of the file before where both have the same elements.
+func (w *worker) readFacts(f *directFile) error {
+	data, start, _, err := footerOf(f.opened)
+	if err != nil {
+		return err
+	}
+	if f.says, err = footerFactsOf(data, start, &w.known, nil); err != nil {
+		return err
+	}
+	rows := int64(0)
+	for _, g := range f.says.groups {
+		if g.rows < 0 || len(g.chunks) != len(w.known.leaves) {
+			return errIndirect
+		}
+		rows += g.rows
+	}
+	if f.says.encrypted || rows != f.says.rows || rows != f.task.File.Data.Count() {
+		return errIndirect
+	}
+	if w.known.schema == nil {
+		if w.known.schema, err = parquetSchemaOf(f.says.schema); err != nil {
+			return err
+		}
+	}
+	f.schema = w.known.schema
+	return nil
 }
 
 // lengthen adds a row group to the last stretch, or begins another. Where the cuts lie depends on nothing but the file:
@@ -192,23 +178,14 @@ func (s *stretch) append(next *stretch) {
 
 // weigh finds out how many bytes of a row group are read, and how many reading holds. errIndirect: it is encoded in a way
 // that is not read directly.
-func (w *worker) weigh(t Task, group *metadata.RowGroupMetaData, leaves []*leaf) (stored, held int64, err error) {
-	for _, l := range leaves {
-		chunk, err := group.ColumnChunk(l.index)
-		if err != nil {
-			return 0, 0, err
+func (w *worker) weigh(t Task, group *rowGroupFacts, columns []*fileColumn) (stored, held int64, err error) {
+	for _, c := range columns {
+		chunk := &group.chunks[c.index]
+		if chunk.encodings&^readable != 0 {
+			return 0, 0, errIndirect
 		}
-		for _, e := range chunk.Encodings() {
-			switch e {
-			case parquet.Encodings.Plain, parquet.Encodings.RLE, parquet.Encodings.RLEDict, parquet.Encodings.PlainDict:
-			case parquet.Encodings.BitPacked: // is said of levels that are not there
-			default:
-				return 0, 0, errIndirect
-			}
-		}
-		size := max(chunk.TotalCompressedSize(), 0)
-		stored += size
-		held += w.columnWeight(size)
+		stored += chunk.length
+		held += w.columnWeight(chunk.length)
 	}
 	return stored, held + w.pieceWeight(t), nil
 }

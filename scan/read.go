@@ -48,7 +48,9 @@ type ReadOptions struct {
 	// SpillDir is where ChangePlan.Read makes a folder for what does not fit into Memory (the system's temporary folder).
 	SpillDir string
 
-	stretch int64 // stored bytes that a worker reads of a file before another may go on; tests make it small
+	// Tests make these small: the stored bytes that a worker reads of a file before another may go on, and the rows that a
+	// row group has at least so that its pages are decoded beside the writing of its rows.
+	stretch, beside int64
 }
 
 // held is how many bytes may wait for the consumer or be in the works.
@@ -61,6 +63,7 @@ func (o ReadOptions) withDefaults() ReadOptions {
 	o.Parallelism = cmp.Or(max(o.Parallelism, 0), runtime.GOMAXPROCS(0))
 	o.Memory = cmp.Or(max(o.Memory, 0), 256<<20)
 	o.stretch = cmp.Or(o.stretch, 4<<20)
+	o.beside = cmp.Or(o.beside, 4*windowRows)
 	return o
 }
 

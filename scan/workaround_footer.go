@@ -54,26 +54,11 @@ const (
 const arrowSchemaKey = "ARROW:schema"
 
 func readFooter(f iceio.File) (*footer, error) {
-	size, err := f.Seek(0, io.SeekEnd)
+	data, start, size, err := footerOf(f)
 	if err != nil {
 		return nil, err
 	}
-	var tail [8]byte
-	if size < 12 {
-		return nil, errThrift
-	}
-	if _, err := f.ReadAt(tail[:], size-8); err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	length := int64(binary.LittleEndian.Uint32(tail[:]))
-	if string(tail[4:]) != "PAR1" || length > size-12 {
-		return nil, errThrift
-	}
-	data := make([]byte, length)
-	if _, err := f.ReadAt(data, size-8-length); err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	out := &footer{start: size - 8 - length, size: size}
+	out := &footer{start: start, size: size}
 	if out.root, err = parseThrift(data); err != nil {
 		return nil, err
 	}

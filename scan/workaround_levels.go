@@ -3,7 +3,6 @@
 package scan
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -67,11 +66,11 @@ type levelCheck struct {
 // mostLevels is far beyond what a schema nests.
 const mostLevels = 255
 
-func (c chunk) levelsOf(shapes *shapes) *levelCheck {
+func (c *chunk) levelsOf(shapes *shapes) *levelCheck {
 	if c.maxRep == 0 || c.maxDef > mostLevels {
 		return nil
 	}
-	l := &levelCheck{chunk: c, shapes: shapes, hashes: make([]uint64, len(c.shared))}
+	l := &levelCheck{chunk: *c, shapes: shapes, hashes: make([]uint64, len(c.shared))}
 	var err error
 	if l.codec, err = compress.GetCodec(compress.Compression(c.codec)); err != nil {
 		l.unknown = true
@@ -130,15 +129,6 @@ func (l *levelCheck) decompress(h pageHeader, body []byte) ([]byte, error) {
 		return nil, fmt.Errorf("it is said to have %d bytes uncompressed and has %d", h.uncompressed, len(out))
 	}
 	return out, nil
-}
-
-// lengthPrefixed takes bytes behind their length.
-func lengthPrefixed(data []byte) (taken, rest []byte, err error) {
-	if len(data) < 4 || uint64(binary.LittleEndian.Uint32(data)) > uint64(len(data)-4) {
-		return nil, nil, errLevels
-	}
-	n := 4 + int(binary.LittleEndian.Uint32(data))
-	return data[4:n], data[n:], nil
 }
 
 // count goes through n entries.

@@ -23,7 +23,7 @@ import (
 // guardedIO lends iceberg-go files that answer an error where what was read would make arrow-go panic.
 type guardedIO struct {
 	iceio.IO
-	wanted []int // field ids of the columns that are read; nil: whoever reads catches panics, and only wants its memory kept
+	wanted []int // field ids of the columns that are read
 }
 
 func (g guardedIO) Open(name string) (iceio.File, error) {
@@ -71,8 +71,6 @@ func (f *guardedFile) Seek(offset int64, whence int) (int64, error) {
 	return at, err
 }
 
-const parquetTail = 8 // bytes: the footer's length and "PAR1"
-
 func (f *guardedFile) ReadAt(p []byte, off int64) (int, error) {
 	n, err := f.File.ReadAt(p, off)
 	if n < len(p) {
@@ -93,197 +91,22 @@ func (f *guardedFile) look(p []byte, off int64) error {
 	case end == f.size && len(p) == parquetTail:
 		f.footer = off - int64(binary.LittleEndian.Uint32(p))
 	case end == f.size-parquetTail && off == f.footer:
-		chunks, err := chunksOf(p, f.footer, f.wanted)
-		if f.wanted != nil {
-			f.chunks = chunks
-		}
-		return err
+		return f.lookAtFooter(p)
 	}
 	return nil
 }
 
-// chunk is a column chunk as the footer describes it.
-type chunk struct {
-	start, length int64
-	values, rows  int64
-	group         int
-	codec         int64
-	dictionary    int64 // where its dictionary begins; 0: it is not said
-	encrypted     bool
-	leafLevels
-}
-
-// chunksOf are a footer's column chunks, which must lie before limit. The footer does not name an Arrow schema any more.
-func chunksOf(data []byte, limit int64, wanted []int) (map[int64]chunk, error) {
-	r := &thriftReader{data: data}
-	var leaves []leafLevels
-	chunks, group := map[int64]chunk{}, 0
-	var broken error
-	r.each(func(id int16, kind thriftKind) {
-		switch {
-		case id == 2 && kind == thriftList:
-			from := r.data
-			elements := r.schema()
-			if leaves, broken = leavesOf(elements); broken == nil && wanted != nil {
-				broken = cmp.Or(distinctIDs(elements, wanted), trySchema(from[:len(from)-len(r.data)]))
-			}
-		case id == 4 && kind == thriftList:
-			r.eachStruct(func() {
-				for i, c := range r.rowGroup() {
-					if i < len(leaves) {
-						c.leafLevels = leaves[i]
-					}
-					if broken == nil {
-						broken = c.within(limit)
-					}
-					c.group = group
-					chunks[c.start] = c
-				}
-				group++
-			})
-		case id == 5 && kind == thriftList:
-			r.eachStruct(r.withholdArrowSchema)
-		default:
-			r.skip(kind, 0)
-		}
+func (f *guardedFile) lookAtFooter(p []byte) error {
+	says, err := footerFactsOf(p, f.footer, &knownSchema{}, func(all []byte, elements []schemaElement) error {
+		return cmp.Or(distinctIDs(elements, f.wanted), trySchema(all))
 	})
-	if r.bad {
-		return nil, errThrift
+	f.chunks = map[int64]chunk{}
+	for _, g := range says.groups {
+		for _, c := range g.chunks {
+			f.chunks[c.start] = c
+		}
 	}
-	return chunks, broken
-}
-
-// withholdArrowSchema reads a KeyValue, and spells its key otherwise where it is that of the Arrow schema. What a table's
-// column is, the table says, and arrow-go allocates what lengths in there say.
-func (r *thriftReader) withholdArrowSchema() {
-	r.each(func(id int16, kind thriftKind) {
-		if id != 1 || kind != thriftBytes {
-			r.skip(kind, 0)
-			return
-		}
-		if key := r.take(r.unsigned()); string(key) == arrowSchemaKey {
-			key[0] = 'a'
-		}
-	})
-}
-
-func (c chunk) within(limit int64) error {
-	if c.start < 0 || c.length < 0 || c.values < 0 || c.start > limit || c.length > limit-c.start {
-		return fmt.Errorf("a column chunk of %d values at byte %d is said to have %d bytes; the file has %d before its footer", c.values, c.start, c.length, limit)
-	}
-	if c.maxRep == 0 && c.values != c.rows && !c.encrypted {
-		return fmt.Errorf("a column chunk at byte %d is said to have %d values and its row group %d rows", c.start, c.values, c.rows)
-	}
-	return nil
-}
-
-// eachStruct visits the elements of a list that are structs.
-func (r *thriftReader) eachStruct(visit func()) {
-	r.eachElement(func(kind thriftKind) {
-		if kind == thriftStruct {
-			visit()
-		} else {
-			r.skip(kind, 0)
-		}
-	})
-}
-
-// rowGroup reads a RowGroup (parquet.thrift).
-func (r *thriftReader) rowGroup() (chunks []chunk) {
-	var rows int64
-	r.each(func(id int16, kind thriftKind) {
-		switch {
-		case id == 1 && kind == thriftList:
-			r.eachStruct(func() { chunks = append(chunks, r.chunk()) })
-		case id == 3 && kind == thriftInt64:
-			rows = r.signed()
-		default:
-			r.skip(kind, 0)
-		}
-	})
-	for i := range chunks {
-		chunks[i].rows = rows
-	}
-	return chunks
-}
-
-// chunk reads a ColumnChunk.
-func (r *thriftReader) chunk() (c chunk) {
-	meta := map[int16]*int64{4: &c.codec, 5: &c.values, 7: &c.length, 9: &c.start, 11: &c.dictionary}
-	r.each(func(id int16, kind thriftKind) {
-		switch {
-		case id == 3 && kind == thriftStruct:
-			r.numbers(meta)
-		case id == 8:
-			c.encrypted = true
-			r.skip(kind, 0)
-		default:
-			r.skip(kind, 0)
-		}
-	})
-	if c.dictionary > 0 && c.dictionary < c.start {
-		c.start = c.dictionary
-	}
-	return c
-}
-
-// numbers reads the integers of a struct that are wanted, by their ids, and reports whether a field is false.
-func (r *thriftReader) numbers(wanted map[int16]*int64) (deny bool) {
-	r.each(func(id int16, kind thriftKind) {
-		if to := wanted[id]; to != nil && (kind == thriftInt32 || kind == thriftInt64) {
-			*to = r.signed()
-		} else {
-			deny = deny || kind == thriftFalse
-			r.skip(kind, 0)
-		}
-	})
-	return deny
-}
-
-// Kinds of pages (PageType of parquet.thrift).
-const (
-	dataPage       = 0
-	dictionaryPage = 2
-	dataPageV2     = 3
-)
-
-// pageHeader is what is needed of a PageHeader.
-type pageHeader struct {
-	kind, uncompressed, compressed int64
-	described                      int64 // the kind that there are fields of
-	values, rows                   int64
-	encoding                       int64
-	// Of the levels: their encoding in the first version of data pages, their bytes in the second, where they are never
-	// compressed and the values may not be.
-	defEncoding, repEncoding int64
-	defBytes, repBytes       int64
-	stored                   bool
-}
-
-func (r *thriftReader) pageHeader() pageHeader {
-	h := pageHeader{kind: -1, described: -1}
-	r.each(func(id int16, kind thriftKind) {
-		switch {
-		case id == 5 && kind == thriftStruct:
-			h.described = dataPage
-			r.numbers(map[int16]*int64{1: &h.values, 2: &h.encoding, 3: &h.defEncoding, 4: &h.repEncoding})
-		case id == 7 && kind == thriftStruct:
-			h.described = dictionaryPage
-			r.numbers(map[int16]*int64{1: &h.values, 2: &h.encoding})
-		case id == 8 && kind == thriftStruct:
-			h.described = dataPageV2
-			h.stored = r.numbers(map[int16]*int64{1: &h.values, 3: &h.rows, 4: &h.encoding, 5: &h.defBytes, 6: &h.repBytes})
-		case id == 1 && kind == thriftInt32:
-			h.kind = r.signed()
-		case id == 2 && kind == thriftInt32:
-			h.uncompressed = r.signed()
-		case id == 3 && kind == thriftInt32:
-			h.compressed = r.signed()
-		default:
-			r.skip(kind, 0)
-		}
-	})
-	return h
+	return err
 }
 
 // decodable are the encodings that arrow-go has decoders for, by physical type. For others its decoders panic, or it
@@ -314,7 +137,7 @@ const (
 var errPageHeader = errors.New("a page header is not in Thrift's compact protocol")
 
 // check walks a chunk's page headers as far as arrow-go does.
-func (c chunk) check(data []byte, shapes *shapes) error {
+func (c *chunk) check(data []byte, shapes *shapes) error {
 	if c.encrypted {
 		return nil
 	}
@@ -331,7 +154,7 @@ func (c chunk) check(data []byte, shapes *shapes) error {
 			return fmt.Errorf("the page at byte %d: %w", c.start+int64(at), err)
 		}
 		body := r.take(uint64(h.compressed))
-		if err := c.checkSnappy(h, body); err != nil {
+		if err := c.checkSnappy(h, body[h.repBytes+h.defBytes:]); err != nil {
 			return fmt.Errorf("the page at byte %d: %w", c.start+int64(at), err)
 		}
 		if h.kind == dictionaryPage {
@@ -352,7 +175,7 @@ func (c chunk) check(data []byte, shapes *shapes) error {
 }
 
 // checkPage checks what a header says, behind which the chunk has left bytes.
-func (c chunk) checkPage(h pageHeader, left int64) error {
+func (c *chunk) checkPage(h pageHeader, left int64) error {
 	switch {
 	case h.kind != dataPage && h.kind != dictionaryPage && h.kind != dataPageV2:
 		return fmt.Errorf("its kind %d is unknown", h.kind)
@@ -372,12 +195,11 @@ func (c chunk) checkPage(h pageHeader, left int64) error {
 	return nil
 }
 
-// checkSnappy checks the length that a Snappy block begins with, which arrow-go allocates.
-func (c chunk) checkSnappy(h pageHeader, body []byte) error {
+// checkSnappy checks the length that a page's Snappy block begins with, which arrow-go allocates.
+func (c *chunk) checkSnappy(h pageHeader, block []byte) error {
 	if c.codec != int64(compress.Codecs.Snappy) || h.stored {
 		return nil
 	}
-	block := body[h.repBytes+h.defBytes:]
 	if length, n := binary.Uvarint(block); n > 0 && length != uint64(h.uncompressed-h.repBytes-h.defBytes) {
 		return fmt.Errorf("it is said to have %d bytes uncompressed and has %d", h.uncompressed, length)
 	}

@@ -170,6 +170,12 @@ func TestFootersThatWouldMakeTheDecoderPanicAreRefused(t *testing.T) {
 	require.NoError(t, err, "columns that are not read may share an id")
 }
 
+func chunksOf(data []byte, limit int64, wanted []int) (map[int64]chunk, error) {
+	f := &guardedFile{footer: limit, wanted: wanted}
+	err := f.lookAtFooter(data)
+	return f.chunks, err
+}
+
 // Files of many writers are read in the format that goes through the decoder's goroutines, where a panic would end this
 // test's process.
 func TestDamagedFilesOfOtherWritersAreNamedOrReadInFull(t *testing.T) {

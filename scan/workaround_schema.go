@@ -8,6 +8,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/parquet/metadata"
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
+	"github.com/apache/arrow-go/v18/parquet/schema"
 )
 
 // schemaElement is what is needed of a SchemaElement (parquet.thrift).
@@ -16,7 +17,7 @@ type schemaElement struct{ physical, length, repetition, children, id int64 }
 func (r *thriftReader) schema() (elements []schemaElement) {
 	r.eachStruct(func() {
 		e := schemaElement{physical: -1}
-		r.numbers(map[int16]*int64{
+		r.numbers([]*int64{
 			elementType: &e.physical, elementLength: &e.length, elementRepetition: &e.repetition,
 			elementChildren: &e.children, elementFieldID: &e.id,
 		})
@@ -98,13 +99,21 @@ func trySchema(elements []byte) (err error) {
 			err = fmt.Errorf("its schema is broken: %v", cause)
 		}
 	}()
+	if s, err := parquetSchemaOf(elements); err == nil {
+		_, _ = pqarrow.FromParquet(s, &pqarrow.ArrowReadProperties{}, nil)
+	}
+	return nil
+}
+
+// parquetSchemaOf is arrow-go's schema of the elements. It panics where they are broken.
+func parquetSchemaOf(elements []byte) (*schema.Schema, error) {
 	footer := append([]byte{0x15, 2, 0x19}, elements...)     // FileMetaData: version 1, schema
 	footer = append(footer, 0x16, 0, 0x19, thriftStructs, 0) // no rows, no row groups, the end
 	meta, err := metadata.NewFileMetaData(footer, nil)
-	if err == nil {
-		_, _ = pqarrow.FromParquet(meta.Schema, &pqarrow.ArrowReadProperties{}, nil)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	return meta.Schema, nil
 }
 
 // thriftStructs begins an empty list of structs.

@@ -28,7 +28,8 @@ type worker struct {
 	positions *positionReader
 
 	buffers recycler
-	last    *direct // the layout of the last file
+	known   knownSchema // of the last file
+	last    *direct     // the layout of the last file
 	// rowBytes is the mean size of the rows of the last lane.
 	rowBytes int
 }
@@ -149,10 +150,10 @@ func (w *worker) directWeight(t Task) int64 {
 	return min(columns, growth*largestRowGroup(t)) + w.pieceWeight(t)
 }
 
-// columnWeight estimates the bytes that are held of a column of so many stored ones: a block as stored and a page and its
-// dictionary as they were before, or all of a small column.
+// columnWeight estimates the bytes that are held of a column of so many stored ones: a block as stored, and two pages and
+// their dictionary as they were before, or all of a small column.
 func (w *worker) columnWeight(stored int64) int64 {
-	const pages = 5 << 18
+	const pages = 9 << 18
 	return min(w.blockSize()+pages, growth*stored)
 }
 

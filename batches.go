@@ -113,6 +113,8 @@ func (b *batches) flush(ctx context.Context, last bool) madeBatch {
 		m.MetaSetMut(metaFirstRow, b.first)
 		m.MetaSetMut(metaSnapshotLast, last)
 	}
-	made.again = made.messages.Copy().Copy
+	kept := made.messages.Copy()
+	made.again = func() service.MessageBatch { return marked(kept.Copy()) }
+	made.messages = marked(made.messages)
 	return made
 }

@@ -67,8 +67,8 @@ func newStepMessage(conf *Config, s *step, rows *iceberg.Schema) *stepMessage {
 	return &stepMessage{base: base, perRow: conf.Format == formatJSON, ordinals: conf.RowOrdinals}
 }
 
-// batch makes the messages of one batch. They own the batch's bytes, which
-// nobody else writes to or reads again.
+// batch makes the messages of one batch, marked. They own the batch's bytes,
+// which nobody else writes to or reads again.
 func (m *stepMessage) batch(b scan.Batch) service.MessageBatch {
 	base := m.base.Copy()
 	base.MetaSetMut(metaOperation, b.Operation)
@@ -78,18 +78,34 @@ func (m *stepMessage) batch(b scan.Batch) service.MessageBatch {
 		base.MetaSetMut(metaRows, b.Rows)
 	}
 	out := make(service.MessageBatch, len(b.Messages))
+	messages, marks := make([]service.Message, len(out)), newMarks(len(out))
+	operations := map[string]*service.Message{b.Operation: base}
 	for i, body := range b.Messages {
-		msg := base.Copy()
-		msg.SetBytes(body)
+		from := base
 		if b.Operations != nil {
-			msg.MetaSetMut(metaOperation, b.Operations[i])
+			from = withOperation(operations, base, b.Operations[i])
 		}
+		marks[i].Context = base.Context()
+		messages[i] = *from.Copy().WithContext(&marks[i])
+		msg := &messages[i]
+		msg.SetBytes(body)
 		if m.ordinals {
 			msg.MetaSetMut(metaRowOrdinal, b.First+int64(i))
 		}
 		out[i] = msg
 	}
 	return out
+}
+
+// withOperation is the base message of an operation, made at its first row.
+func withOperation(known map[string]*service.Message, base *service.Message, operation string) *service.Message {
+	from := known[operation]
+	if from == nil {
+		from = base.Copy()
+		from.MetaSetMut(metaOperation, operation)
+		known[operation] = from
+	}
+	return from
 }
 
 // truncation is the step that tells a changelog's reader to drop all it has:

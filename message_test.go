@@ -13,11 +13,13 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/apache/iceberg-go"
 	"github.com/redpanda-data/benthos/v4/public/schema"
+	"github.com/redpanda-data/benthos/v4/public/service"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/rpk-nessie/rpk-nessie/catalog"
 	"github.com/rpk-nessie/rpk-nessie/catalog/nessietest"
+	"github.com/rpk-nessie/rpk-nessie/scan"
 	"github.com/rpk-nessie/rpk-nessie/tests/tables"
 )
 
@@ -179,6 +181,50 @@ func TestBatchingPolicies(t *testing.T) {
 			}
 			assert.Equal(t, int64(7), r.numbers.of("nessie_rows_acked"))
 		})
+	}
+}
+
+// mixed is a batch of several operations.
+func mixed(operations ...string) scan.Batch {
+	return scan.Batch{First: 7, Rows: len(operations), Messages: make([][]byte, len(operations)), Operations: operations}
+}
+
+func TestMessagesOfABatchHaveTheirOwnOperationAndMetadata(t *testing.T) {
+	m := &stepMessage{base: service.NewMessage(nil), perRow: true, ordinals: true}
+	m.base.MetaSetMut(metaBranch, "main")
+	for _, again := range []bool{false, true} {
+		operations := []string{scan.OperationDelete, scan.OperationInsert, scan.OperationDelete, scan.OperationInsert}
+		batch := m.batch(mixed(operations...))
+		batch[0].MetaSetMut(metaOperation, "changed by a processor")
+		batch[1].MetaDelete(metaBranch)
+		for i, msg := range batch[2:] {
+			got := map[string]any{}
+			require.NoError(t, msg.MetaWalkMut(func(key string, value any) error {
+				got[key] = value
+				return nil
+			}))
+			want := map[string]any{
+				metaBranch: "main", metaOperation: operations[i], metaFirstRow: int64(7), metaSnapshotLast: false, metaRowOrdinal: int64(9 + i),
+			}
+			assert.Equal(t, want, got, "message %d, made again: %v", i+2, again)
+		}
+	}
+}
+
+// What a message costs is what it costs to read rows of few columns.
+func TestAMessageTakesTwoAllocations(t *testing.T) {
+	const rows = 1000
+	operations := make([]string, rows)
+	for i := range operations {
+		operations[i] = []string{scan.OperationDelete, scan.OperationInsert}[i%2]
+	}
+	m := &stepMessage{base: service.NewMessage(nil), perRow: true}
+	for name, b := range map[string]scan.Batch{
+		"one operation":      {Rows: rows, Messages: make([][]byte, rows), Operation: scan.OperationRead},
+		"several operations": mixed(operations...),
+	} {
+		allocations := testing.AllocsPerRun(10, func() { m.batch(b) })
+		assert.InDelta(t, 2*rows, allocations, rows/4, name)
 	}
 }
 

@@ -116,7 +116,7 @@ func newReplays(conf *Config, m *metrics) *replays {
 
 // delivery is a batch, or a part of one, on its way to the output.
 type delivery struct {
-	// batch makes the whole batch anew.
+	// batch makes the whole batch anew, with marks of its own.
 	batch func() service.MessageBatch
 	// rows are the messages of it that are sent, by index; nil: all.
 	rows []int
@@ -182,9 +182,9 @@ func pauseAfter(refusals int) time.Duration {
 }
 
 func (r *replays) acknowledge(d *delivery, batch service.MessageBatch) service.AckFunc {
-	var index *service.Indexer
+	var rows *markedBatch // nil: they stay together
 	if !r.whole && len(batch) > 1 {
-		index = batch.Index()
+		rows = batchOf(batch[0])
 	}
 	var once sync.Once
 	return func(ctx context.Context, refusal error) (err error) {
@@ -195,34 +195,20 @@ func (r *replays) acknowledge(d *delivery, batch service.MessageBatch) service.A
 			}
 			r.metrics.rowsRedelivered.Incr(rowsOf(batch), r.metrics.table)
 			d.refusals++
-			r.put(d.parts(len(batch), refusedRows(index, len(batch), refusal))...)
+			r.put(d.parts(len(batch), rows.refused(refusal))...)
 		})
 		return err
 	}
 }
 
-// refusedRows tells which messages of a batch an error names; nil where it does
-// not tell them apart.
-func refusedRows(index *service.Indexer, n int, refusal error) []bool {
-	var indexed *service.BatchError
-	if index == nil || !errors.As(refusal, &indexed) || indexed.IndexedErrors() == 0 {
-		return nil
-	}
-	named := make([]bool, n)
-	indexed.WalkMessagesIndexedBy(index, func(i int, _ *service.Message, err error) bool {
-		named[i] = named[i] || err != nil
-		return true
-	})
-	return named
-}
-
 // fewer is into how many parts a batch comes apart.
 const fewer = 8
 
-// parts is the delivery itself, or the smaller ones that it comes apart into:
-// what the error names, and what it does not, which may be refused as well.
+// parts is the delivery of n messages itself, or the smaller ones that it comes
+// apart into: what the error names of the whole batch, and what it does not,
+// which may be refused as well.
 func (d *delivery) parts(n int, named []bool) []*delivery {
-	if named == nil || n == 1 {
+	if named == nil {
 		return []*delivery{d}
 	}
 	var fine, bad []int
@@ -231,7 +217,7 @@ func (d *delivery) parts(n int, named []bool) []*delivery {
 		if d.rows != nil {
 			row = d.rows[i]
 		}
-		if named[i] {
+		if named[row] {
 			bad = append(bad, row)
 		} else {
 			fine = append(fine, row)

@@ -24,6 +24,7 @@ type sieve struct {
 	rng   *rand.Rand
 	rows  map[string]int
 	parts []int // sizes of the batches
+	left  int   // how many messages it refuses until it takes all
 }
 
 func (s *sieve) write(_ context.Context, batch service.MessageBatch) error {
@@ -32,7 +33,8 @@ func (s *sieve) write(_ context.Context, batch service.MessageBatch) error {
 	s.parts = append(s.parts, len(batch))
 	refusal := service.NewBatchError(batch, errRefused)
 	for i, m := range batch {
-		if s.rng.IntN(5) == 0 {
+		if s.left > 0 && s.rng.IntN(5) == 0 {
+			s.left--
 			refusal = refusal.Failed(i, errRefused)
 			continue
 		}
@@ -52,23 +54,39 @@ func (s *sieve) write(_ context.Context, batch service.MessageBatch) error {
 
 func TestRowsThatAreRefusedInPartAreNotLost(t *testing.T) {
 	const rows = 300
-	for name, processors := range map[string]string{
-		"as they come":            "",
-		"parted and joined again": "pipeline: { processors: [ { split: { size: 7 } }, { archive: { format: lines } } ] }\n",
-		"parted":                  "pipeline: { threads: 2, processors: [ { split: { size: 13 } } ] }\n",
-		"joined":                  "pipeline: { processors: [ { archive: { format: lines } } ] }\n",
-		"left out in part":        "pipeline: { processors: [ { mapping: 'root = if this.id % 3 == 0 && random_int(max: 9) > 8 { throw(\"no\") } else { this }' } ] }\n",
-	} {
+	const throwing = `mapping: 'root = if this.id % 3 == 0 && random_int(max: 9) > 8 { throw("no") } else { this }'`
+	tests := map[string]struct{ batching, processors, output string }{
+		"as they come":            {},
+		"parted and joined again": {processors: "split: { size: 7 } }, { archive: { format: lines }"},
+		"parted":                  {processors: "split: { size: 13 }"},
+		"joined":                  {processors: "archive: { format: lines }"},
+		"in groups":               {processors: "group_by_value: { value: '${! json(\"id\") % 4 }' }"},
+		"left out in part":        {processors: throwing, output: "reject_errored: { outlet: {} }"},
+		"batched by a policy":     {batching: "count: 70"},
+		"joined by a policy":      {batching: "count: 70, processors: [ { split: { size: 5 } }, { archive: { format: lines } } ]"},
+		"batched by the output":   {output: "broker: { pattern: fan_out_fail_fast, outputs: [ { outlet: {} }, { drop: {} } ], batching: { count: 30, period: 1ms } }"},
+		"to either of two":        {output: "switch: { cases: [ { check: 'this.id % 3 == 0', output: { outlet: {} } }, { output: { outlet: {} } } ] }"},
+		"to both of two":          {output: "broker: { pattern: fan_out_fail_fast, outputs: [ { outlet: {} }, { outlet: {} } ] }"},
+		"to one after another":    {output: "fallback: [ { outlet: {} }, { outlet: {} } ]"},
+	}
+	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newShop(t)
 			s.add(span(1, rows)...)
 			r := newRig(t)
-			out := &sieve{rng: rand.New(rand.NewPCG(1, 2)), rows: map[string]int{}}
+			out := &sieve{rng: rand.New(rand.NewPCG(1, 2)), rows: map[string]int{}, left: rows}
 			r.out.decide(out.write)
-			yaml := pipeline(s.increments("poll_interval: 0s", "batch_rows: 50")) + processors
-			if name == "left out in part" {
-				yaml = strings.Replace(yaml, "output:\n  outlet: {}", "output:\n  reject_errored:\n    outlet: {}", 1)
+			fields := s.increments("poll_interval: 0s", "batch_rows: 50")
+			if tc.batching != "" {
+				fields = append(fields, "batching: { "+tc.batching+" }")
+			}
+			yaml := pipeline(fields)
+			if tc.processors != "" {
+				yaml += "pipeline: { threads: 2, processors: [ { " + tc.processors + " } ] }\n"
+			}
+			if tc.output != "" {
+				yaml = replaceOnce(yaml, "outlet: {}", tc.output)
 			}
 			l := r.startYAML(yaml)
 			l.await()
@@ -84,6 +102,15 @@ func TestRowsThatAreRefusedInPartAreNotLost(t *testing.T) {
 }
 
 func TestARowThatNothingTakesSoonStandsAlone(t *testing.T) {
+	for name, batches := range map[string][]string{
+		"as read":     {"batch_rows: 500"},
+		"by a policy": {"batch_rows: 60", "batching: { count: 500 }"},
+	} {
+		t.Run(name, func(t *testing.T) { rowThatNothingTakes(t, batches) })
+	}
+}
+
+func rowThatNothingTakes(t *testing.T, batches []string) {
 	s := newShop(t)
 	s.add(span(1, 500)...)
 	r := newRig(t)
@@ -112,7 +139,7 @@ func TestARowThatNothingTakesSoonStandsAlone(t *testing.T) {
 		}
 		return nil
 	})
-	r.start(s.increments("poll_interval: 0s", "batch_rows: 500")).await()
+	r.run(s.increments(batches...))
 	assert.Equal(t, 5, alone)
 	assert.Len(t, taken, 499)
 	for row, n := range taken {
@@ -125,7 +152,7 @@ func TestWhatMustStayTogetherComesAgainAsItWas(t *testing.T) {
 		s := newShop(t)
 		s.add(span(1, 40)...)
 		r := newRig(t)
-		out := &sieve{rng: rand.New(rand.NewPCG(3, 4)), rows: map[string]int{}}
+		out := &sieve{rng: rand.New(rand.NewPCG(3, 4)), rows: map[string]int{}, left: 1000}
 		refusals := 0
 		r.out.decide(func(ctx context.Context, batch service.MessageBatch) error {
 			if err := out.write(ctx, batch); err != nil && refusals < 3 {
@@ -134,11 +161,52 @@ func TestWhatMustStayTogetherComesAgainAsItWas(t *testing.T) {
 			}
 			return nil
 		})
-		r.start(s.increments(append(fields, "poll_interval: 0s", "batch_rows: 20")...)).await()
+		r.run(s.increments(append(fields, "batch_rows: 20")...))
 		assert.Positive(t, refusals)
 		for _, size := range out.parts {
 			assert.Equal(t, 20, size, fmt.Sprint(fields))
 		}
+	}
+}
+
+func TestADeliveryComesApartByWhatIsNamed(t *testing.T) {
+	named := func(rows ...int) []bool {
+		all := make([]bool, 20)
+		for _, row := range rows {
+			all[row] = true
+		}
+		return all
+	}
+	tests := map[string]struct {
+		rows  []int // nil: all 20
+		named []bool
+		parts [][]int
+	}{
+		"one of all":           {nil, named(3), [][]int{{0, 1, 2}, {4, 5, 6}, {7, 8, 9}, {10, 11}, {12, 13}, {14, 15}, {16, 17}, {18, 19}, {3}}},
+		"some of a part":       {[]int{5, 6, 7, 8}, named(6, 8), [][]int{{5}, {7}, {6, 8}}},
+		"all of a part":        {[]int{5, 6, 7}, named(5, 6, 7), [][]int{{5}, {6}, {7}}},
+		"none of a part":       {[]int{5, 7, 9}, named(), [][]int{{5}, {7}, {9}}},
+		"rows that are not in": {[]int{5, 7}, named(6, 7), [][]int{{5}, {7}}},
+		"no names":             {[]int{5, 7}, nil, [][]int{{5, 7}}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			taken := 0
+			d := &delivery{rows: tc.rows, refusals: 2, taken: func(context.Context) error { taken++; return nil }}
+			n := len(tc.rows)
+			if tc.rows == nil {
+				n = len(tc.named)
+			}
+			var parts [][]int
+			for _, part := range d.parts(n, tc.named) {
+				require.Zero(t, taken)
+				require.NoError(t, part.taken(t.Context()))
+				parts = append(parts, part.rows)
+				assert.Equal(t, 2, part.refusals)
+			}
+			assert.Equal(t, tc.parts, parts)
+			assert.Equal(t, 1, taken, "with the last of the parts")
+		})
 	}
 }
 

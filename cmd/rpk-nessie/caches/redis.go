@@ -15,6 +15,8 @@ import (
 	"github.com/cenkalti/backoff/v4"
 	"github.com/redis/go-redis/v9"
 	"github.com/redpanda-data/benthos/v4/public/service"
+
+	"github.com/rpk-nessie/rpk-nessie/cmd/rpk-nessie/forms"
 )
 
 const (
@@ -76,6 +78,7 @@ func redisSpec() *service.ConfigSpec {
 				Optional().
 				Example("rpk-nessie:"),
 			service.NewDurationField(rFieldDefaultTTL).
+				LintRule(forms.Duration).
 				Description("The lifetime of items that are stored without one. Without this field they last; leave it away for checkpoints, which must last.").
 				Optional().
 				Advanced(),

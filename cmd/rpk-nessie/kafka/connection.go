@@ -16,6 +16,8 @@ import (
 	"github.com/redpanda-data/benthos/v4/public/service"
 	"github.com/redpanda-data/benthos/v4/public/utils/netutil"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/rpk-nessie/rpk-nessie/cmd/rpk-nessie/forms"
 )
 
 const (
@@ -51,14 +53,17 @@ func connectionFields() []*service.ConfigField {
 		service.NewTLSToggledField(kfFieldTLS),
 		saslField(),
 		service.NewDurationField(kfFieldMetadataMaxAge).
+			LintRule(forms.Duration).
 			Description("How old the picture of topics, partitions and leaders may get before it is asked for again.").
 			Default("1m").
 			Advanced(),
 		service.NewDurationField(kfFieldRequestOverhead).
+			LintRule(forms.Duration).
 			Description("How long a broker may take for a request beyond the time that the request itself allows it.").
 			Default("10s").
 			Advanced(),
 		service.NewDurationField(kfFieldConnIdle).
+			LintRule(forms.Duration).
 			Description("How long a connection may be idle before it is closed.").
 			Default("20s").
 			Advanced(),

@@ -8,6 +8,8 @@ import (
 
 	"github.com/redpanda-data/benthos/v4/public/service"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/rpk-nessie/rpk-nessie/cmd/rpk-nessie/forms"
 )
 
 const (
@@ -121,6 +123,7 @@ func subscriptionFields() []*service.ConfigField {
 			Default(true).
 			Advanced(),
 		service.NewDurationField(kfiFieldCommitPeriod).
+			LintRule(forms.PositiveDuration).
 			Description("How often acknowledged offsets are committed. They are also committed when a partition is given away and at the end.").
 			Default("5s").
 			Advanced(),
@@ -130,14 +133,17 @@ func subscriptionFields() []*service.ConfigField {
 			Advanced().
 			LintRule(`root = if this < 1 { [ "checkpoint_limit must be at least 1" ] }`),
 		service.NewDurationField(kfiFieldSessionTimeout).
+			LintRule(forms.PositiveDuration).
 			Description("After how long without a heartbeat a member is taken for dead.").
 			Default("1m").
 			Advanced(),
 		service.NewDurationField(kfiFieldRebalanceTimeout).
+			LintRule(forms.PositiveDuration).
 			Description("How long members may take to join a rebalance.").
 			Default("45s").
 			Advanced(),
 		service.NewDurationField(kfiFieldHeartbeat).
+			LintRule(forms.PositiveDuration).
 			Description("How often a heartbeat is sent; at most a third of `" + kfiFieldSessionTimeout + "`.").
 			Default("3s").
 			Advanced(),
@@ -147,18 +153,22 @@ func subscriptionFields() []*service.ConfigField {
 func fetchFields() []*service.ConfigField {
 	return []*service.ConfigField{
 		service.NewStringField(kfiFieldFetchMaxBytes).
+			LintRule(forms.Size).
 			Description("The most bytes that a broker sends at once.").
 			Default("50MiB").
 			Advanced(),
 		service.NewDurationField(kfiFieldFetchMaxWait).
+			LintRule(forms.Duration).
 			Description("How long a broker waits for `" + kfiFieldFetchMinBytes + "`.").
 			Default("5s").
 			Advanced(),
 		service.NewStringField(kfiFieldFetchMinBytes).
+			LintRule(forms.Size).
 			Description("The fewest bytes that a broker answers with before `" + kfiFieldFetchMaxWait + "`.").
 			Default("1B").
 			Advanced(),
 		service.NewStringField(kfiFieldPartitionMax).
+			LintRule(forms.Size).
 			Description("The most bytes that a broker sends of one partition at once.").
 			Default("1MiB").
 			Advanced(),

@@ -8,6 +8,8 @@ import (
 
 	"github.com/redpanda-data/benthos/v4/public/service"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/rpk-nessie/rpk-nessie/cmd/rpk-nessie/forms"
 )
 
 const (
@@ -136,15 +138,18 @@ func producerFields() []*service.ConfigField {
 			Default(true).
 			Advanced(),
 		service.NewDurationField(kfoFieldTimeout).
+			LintRule(forms.Duration).
 			Description("How long the brokers may take to replicate a write. After that the write is tried again.").
 			Default("10s").
 			Advanced(),
 		service.NewStringField(kfoFieldMaxMessageBytes).
+			LintRule(forms.Size).
 			Description("The largest record batch before compression, and so the largest record; the topic's `max.message.bytes` has to allow it.").
 			Default("1MiB").
 			Advanced().
 			Example("100MB").Example("50MiB"),
 		service.NewStringField(kfoFieldBrokerWriteMax).
+			LintRule(forms.Size).
 			Description("The largest request to one broker; the broker's `socket.request.max.bytes` has to allow it.").
 			Default("100MiB").
 			Advanced().

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/redpanda-data/benthos/v4/public/service"
+
+	"github.com/rpk-nessie/rpk-nessie/cmd/rpk-nessie/forms"
 )
 
 const (
@@ -55,10 +57,12 @@ func connectionFields() []*service.ConfigField {
 			Advanced().
 			Example("CREATE TABLE IF NOT EXISTS orders (id BIGINT PRIMARY KEY, item TEXT)"),
 		service.NewDurationField(sqFieldConnIdleTime).
+			LintRule(forms.Duration).
 			Description("How long a connection may be idle before it is closed. Without this field it is kept.").
 			Optional().
 			Advanced(),
 		service.NewDurationField(sqFieldConnLifeTime).
+			LintRule(forms.Duration).
 			Description("How old a connection may get before it is replaced. Without this field it is kept.").
 			Optional().
 			Advanced(),

@@ -11,6 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/push"
 	"github.com/redpanda-data/benthos/v4/public/service"
+
+	"github.com/rpk-nessie/rpk-nessie/cmd/rpk-nessie/forms"
 )
 
 const (
@@ -74,6 +76,7 @@ func prometheusSpec() *service.ConfigSpec {
 				Optional().
 				Advanced(),
 			service.NewDurationField(pmFieldPushInterval).
+				LintRule(forms.PositiveDuration).
 				Description("How often metrics are pushed. Without this field it is done at the end only.").
 				Optional().
 				Advanced(),

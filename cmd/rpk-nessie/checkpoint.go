@@ -205,7 +205,7 @@ func snapshotArgument(c *cli.Context) (int64, error) {
 	}
 	id, err := strconv.ParseInt(arg, 10, 64)
 	if err != nil || id < 0 {
-		return 0, fmt.Errorf("%q is no snapshot id", arg)
+		return 0, fmt.Errorf("%q is no snapshot id: lineage shows them; none is the table before its first snapshot", arg)
 	}
 	return id, nil
 }
@@ -305,8 +305,8 @@ func confirm(in *os.File, out io.Writer) error {
 	}
 	fmt.Fprint(out, "Do it? [y/N] ")
 	answer, err := bufio.NewReader(in).ReadString('\n')
-	if err != nil {
-		return err
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("reading the answer: %w", err)
 	}
 	if strings.ToLower(strings.TrimSpace(answer)) != "y" {
 		return errors.New("nothing was written")

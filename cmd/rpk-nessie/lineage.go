@@ -43,7 +43,7 @@ JSON) are those of the data files: what delete files take is not subtracted.
 func runLineage(ctx context.Context, c *cli.Context, t *target) error {
 	q := lineageQuery{ref: t.Config.Ref, limit: c.Int("limit"), manifests: c.Bool("manifests")}
 	if q.limit < 0 {
-		return fmt.Errorf("--limit must not be negative")
+		return fmt.Errorf("--limit must be 0, which shows all, or more, got %d", q.limit)
 	}
 	var err error
 	if text := c.String("ref"); text != "" {

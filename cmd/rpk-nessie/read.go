@@ -115,7 +115,7 @@ func (r *reading) plan(ctx context.Context, where, snapshot, from string) error 
 	case from != "":
 		start, err := parseAt(from, r.Config.Ref)
 		if err != nil || start.snapshot == nil {
-			return fmt.Errorf("--from %s is no snapshot id", from)
+			return fmt.Errorf("--from %s is no snapshot id: lineage shows them", from)
 		}
 		return r.planRange(ctx, state, start.snapshot)
 	}

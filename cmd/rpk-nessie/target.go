@@ -84,16 +84,17 @@ func withTarget(c *cli.Context, use func(context.Context, *target) error) error 
 	defer stop()
 	done := make(chan error, 1)
 	go func() { done <- onTarget(ctx, c, use) }()
+	var err error
 	select {
-	case err := <-done:
-		if ctx.Err() == nil {
-			return err
-		}
+	case err = <-done:
 	case <-ctx.Done():
 		select {
-		case <-done:
+		case err = <-done:
 		case <-time.After(afterInterrupt):
 		}
+	}
+	if ctx.Err() == nil {
+		return err
 	}
 	return cli.Exit("interrupted", exitInterrupted)
 }

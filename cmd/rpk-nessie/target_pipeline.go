@@ -204,7 +204,7 @@ func (p *inspected) choose(name string) (nessieInput, error) {
 		return p.inputs[i], nil
 	}
 	if len(p.inputs) == 0 {
-		return nessieInput{}, errors.New("the configuration has no nessie input")
+		return nessieInput{}, errors.New("the configuration has no nessie input: where a resource or a template makes it, give their files with -r and -t")
 	}
 	var b strings.Builder
 	if name == "" {

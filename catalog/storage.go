@@ -41,8 +41,9 @@ type Storage struct {
 	s3    *s3Client
 	gcs   *gcsStore
 	azure *azureStore
-	local *localFiles
-	reads reads
+	local *countedLocal
+
+	objects struct{ s3, gcs, azure *objectFiles }
 }
 
 var (
@@ -70,13 +71,17 @@ func NewStorage(cfg StorageConfig) (*Storage, error) {
 	if cfg.S3.MaxAttempts == 0 {
 		cfg.S3.MaxAttempts = cfg.MaxAttempts
 	}
-	return &Storage{
+	s := &Storage{
 		s3:    &s3Client{cfg: cfg.S3, timeout: cfg.Timeout, retried: cfg.OnRetry},
 		gcs:   &gcsStore{cfg: cfg.GCS, timeout: cfg.Timeout, attempts: attempts, retried: cfg.OnRetry},
 		azure: &azureStore{cfg: cfg.Azure, timeout: cfg.Timeout, attempts: attempts, retried: cfg.OnRetry},
-		local: &localFiles{root: cfg.LocalRoot},
-		reads: reads{count: cfg.OnBytes, attempts: attempts, retried: cfg.OnRetry},
-	}, nil
+		local: &countedLocal{localFiles: &localFiles{root: cfg.LocalRoot}, count: cfg.OnBytes},
+	}
+	reads := reads{count: cfg.OnBytes, attempts: attempts, retried: cfg.OnRetry}
+	s.objects.s3 = &objectFiles{s3Store{s.s3}, reads}
+	s.objects.gcs = &objectFiles{s.gcs, reads}
+	s.objects.azure = &objectFiles{s.azure, reads}
+	return s, nil
 }
 
 // FS is a file IO for any location. Besides iceio.IO it implements ReadFileIO, StatIO and ListableIO; Remove is refused.
@@ -133,30 +138,26 @@ func (f *storageFS) store(location string) (files, error) {
 	scheme, rest, ok := strings.Cut(location, ":")
 	switch {
 	case strings.HasPrefix(location, "/"):
-		return f.localFiles(), nil
+		return f.local, nil
 	case !ok:
 		return nil, fmt.Errorf("%w: %q has no scheme and is no absolute path", ErrLocationUnsupported, location)
 	}
 	switch strings.ToLower(scheme) {
 	case "file":
-		return f.localFiles(), nil
+		return f.local, nil
 	}
 	if bucket, _, _ := strings.Cut(strings.TrimPrefix(rest, "//"), "/"); !strings.HasPrefix(rest, "//") || bucket == "" {
 		return nil, fmt.Errorf("%w: %q names no bucket", ErrLocationUnsupported, location)
 	}
 	switch strings.ToLower(scheme) {
 	case "s3", "s3a", "s3n":
-		return &objectFiles{s3Store{f.s3}, f.reads}, nil
+		return f.objects.s3, nil
 	case "gs", "gcs":
-		return &objectFiles{f.gcs, f.reads}, nil
+		return f.objects.gcs, nil
 	case "abfs", "abfss", "wasb", "wasbs":
-		return &objectFiles{f.azure, f.reads}, nil
+		return f.objects.azure, nil
 	}
 	return nil, fmt.Errorf("%w: scheme %q of %s; s3, s3a, s3n, gs, abfs, abfss, wasb, wasbs and file can be read", ErrLocationUnsupported, scheme, location)
-}
-
-func (f *storageFS) localFiles() files {
-	return &countedLocal{localFiles: f.local, count: f.reads.count}
 }
 
 // Within binds the same storage to another context.

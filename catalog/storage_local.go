@@ -3,6 +3,7 @@
 package catalog
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -157,10 +158,19 @@ func (l *countedLocal) prefix(ctx context.Context, location string, n int64) (_ 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	if n < 0 {
-		return io.ReadAll(f)
+	info, err := f.Stat()
+	if err != nil {
+		return nil, plain(err)
 	}
-	return io.ReadAll(io.LimitReader(f, n))
+	var from io.Reader = f
+	expected := info.Size()
+	if n >= 0 {
+		from, expected = io.LimitReader(f, n), min(expected, n)
+	}
+	var buf bytes.Buffer
+	buf.Grow(int(expected) + bytes.MinRead) // the end is found without growing it
+	_, err = buf.ReadFrom(from)
+	return buf.Bytes(), err
 }
 
 func (l *countedLocal) stat(_ context.Context, location string) (fs.FileInfo, error) {

@@ -30,11 +30,9 @@ type part struct {
 type object struct {
 	ctx      context.Context // of the file IO that it was opened with
 	location string
+	files    *objectFiles
 	size     int64
 	modified time.Time
-	// get asks for n bytes from off.
-	get func(ctx context.Context, off, n int64) (part, error)
-	reads
 
 	// tail are the last bytes, if they came with opening.
 	tail []byte
@@ -54,18 +52,9 @@ func readFromTheEnd(location string) bool {
 	return false
 }
 
-// between reads the bytes from off to end; body, if there, is already positioned at off.
-func (o *object) between(off, end int64, body io.ReadCloser) *resumable {
-	return &resumable{ctx: o.ctx, off: off, end: end, body: body, reads: o.reads, location: o.location, open: func(off int64) (io.ReadCloser, error) {
-		p, err := o.get(o.ctx, off, end-off)
-		if err != nil {
-			return nil, err
-		}
-		if p.off != off {
-			return nil, errors.Join(errors.New("the store ignores the Range header"), p.body.Close())
-		}
-		return p.body, nil
-	}}
+// between reads the bytes from off to end.
+func (o *object) between(off, end int64) *resumable {
+	return o.files.between(o.ctx, o.location, off, end, nil)
 }
 
 func (o *object) Read(p []byte) (int, error) {
@@ -78,7 +67,7 @@ func (o *object) Read(p []byte) (int, error) {
 	}
 	if o.stream == nil || o.stream.off != o.pos {
 		o.closeStream()
-		o.stream = o.between(o.pos, o.size-int64(len(o.tail)), nil)
+		o.stream = o.between(o.pos, o.size-int64(len(o.tail)))
 	}
 	n, err := o.stream.Read(p)
 	o.pos += int64(n)
@@ -106,7 +95,7 @@ func (o *object) ReadAt(p []byte, off int64) (int, error) {
 	want := p[:min(int64(len(p)), o.size-off)]
 	n := o.fromTail(want, off)
 	if n == 0 && len(want) > 0 {
-		body := o.between(off, off+int64(len(want)), nil)
+		body := o.between(off, off+int64(len(want)))
 		var err error
 		n, err = io.ReadFull(body, want)
 		if err = errors.Join(err, body.Close()); err != nil {

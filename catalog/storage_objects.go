@@ -3,7 +3,6 @@
 package catalog
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -63,20 +62,13 @@ func (f *objectFiles) open(ctx context.Context, location string) (iceio.File, er
 	if err != nil {
 		return nil, err
 	}
-	o := &object{
-		ctx: ctx, location: location, size: p.size, modified: p.modified, reads: f.reads,
-		get: func(ctx context.Context, off, n int64) (part, error) {
-			return f.get(ctx, location, fmt.Sprintf("bytes=%d-%d", off, off+n-1))
-		},
-	}
-	body := o.between(p.off, p.off+p.n, p.body)
+	o := &object{ctx: ctx, location: location, files: f, size: p.size, modified: p.modified}
+	body := f.between(ctx, location, p.off, p.off+p.n, p.body)
 	if !readFromTheEnd(location) || p.n > tailBytes {
 		o.stream = body
 		return o, nil
 	}
-	o.tail = make([]byte, p.n)
-	_, err = io.ReadFull(body, o.tail)
-	if err = errors.Join(err, body.Close()); err != nil {
+	if o.tail, err = body.all(); err != nil {
 		return nil, err
 	}
 	return o, nil
@@ -85,7 +77,7 @@ func (f *objectFiles) open(ctx context.Context, location string) (iceio.File, er
 func (f *objectFiles) prefix(ctx context.Context, location string, n int64) ([]byte, error) {
 	rng := ""
 	if n >= 0 {
-		rng = fmt.Sprintf("bytes=0-%d", n-1)
+		rng = rangeOf(0, n)
 	}
 	p, err := f.get(ctx, location, rng)
 	if errors.Is(err, errRange) {
@@ -98,19 +90,27 @@ func (f *objectFiles) prefix(ctx context.Context, location string, n int64) ([]b
 	if n >= 0 {
 		end = min(end, n)
 	}
-	body := (&object{
-		ctx: ctx, location: location, reads: f.reads,
-		get: func(ctx context.Context, off, n int64) (part, error) {
-			return f.get(ctx, location, fmt.Sprintf("bytes=%d-%d", off, off+n-1))
-		},
-	}).between(0, end, p.body)
-	var buf bytes.Buffer
-	buf.Grow(int(end) + bytes.MinRead)
-	_, err = buf.ReadFrom(body)
-	if err = errors.Join(err, body.Close()); err != nil {
-		return nil, err
-	}
-	return buf.Bytes(), nil
+	return f.between(ctx, location, 0, end, p.body).all()
+}
+
+// between reads the bytes of an object from off to end; body, if there, is already positioned at off.
+func (f *objectFiles) between(ctx context.Context, location string, off, end int64, body io.ReadCloser) *resumable {
+	return &resumable{ctx: ctx, off: off, end: end, body: body, reads: f.reads, location: location, open: func(off int64) (io.ReadCloser, error) {
+		p, err := f.get(ctx, location, rangeOf(off, end-off))
+		if err != nil {
+			return nil, err
+		}
+		if p.off != off {
+			return nil, errors.Join(errors.New("the store ignores the Range header"), p.body.Close())
+		}
+		return p.body, nil
+	}}
+}
+
+// rangeOf is the value of a Range header for n bytes from off.
+func rangeOf(off, n int64) string {
+	text := strconv.AppendInt([]byte("bytes="), off, 10)
+	return string(strconv.AppendInt(append(text, '-'), off+n-1, 10))
 }
 
 // errRange says that the asked range lies outside the object.

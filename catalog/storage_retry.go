@@ -73,6 +73,16 @@ func (r *resumable) cut(err error) error {
 	return pause(r.ctx, r.cuts)
 }
 
+// all reads to the end and closes.
+func (r *resumable) all() ([]byte, error) {
+	bytes := make([]byte, r.end-r.off)
+	_, err := io.ReadFull(r, bytes)
+	if err = errors.Join(err, r.Close()); err != nil {
+		return nil, err
+	}
+	return bytes, nil
+}
+
 // Close lets the connection be used again where little is left to read from it.
 func (r *resumable) Close() error {
 	if r.body == nil {

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -89,24 +90,27 @@ type s3Client struct {
 	timeout time.Duration // of which a connection may deliver nothing
 	retried func(location string, err error)
 
-	mu       sync.Mutex
-	client   *s3.Client
+	mu       sync.Mutex                // held while the client is made
+	client   atomic.Pointer[s3.Client] // nil: not made yet
 	patterns s3Patterns
 	idle     interface{ CloseIdleConnections() }
 }
 
 // get answers the client. Credentials that it fetches later are not bound to ctx, which belongs to the first caller.
 func (c *s3Client) get(ctx context.Context) (*s3.Client, error) {
+	if client := c.client.Load(); client != nil {
+		return client, nil
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.client != nil {
-		return c.client, nil
+	if client := c.client.Load(); client != nil {
+		return client, nil
 	}
 	cfg, err := c.load(context.WithoutCancel(ctx))
 	if err != nil {
 		return nil, fmt.Errorf("configuring S3: %w", err)
 	}
-	c.client = s3.NewFromConfig(cfg, func(o *s3.Options) {
+	client := s3.NewFromConfig(cfg, func(o *s3.Options) {
 		o.UsePathStyle = c.cfg.pathStyle()
 		if c.cfg.Endpoint != "" {
 			o.BaseEndpoint = aws.String(c.cfg.Endpoint)
@@ -115,7 +119,8 @@ func (c *s3Client) get(ctx context.Context) (*s3.Client, error) {
 		o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
 		c.patterns.use(o)
 	})
-	return c.client, nil
+	c.client.Store(client)
+	return client, nil
 }
 
 // toldRetryer tells of each attempt that is made again.

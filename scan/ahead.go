@@ -6,8 +6,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
-	"io/fs"
 	"sync"
 
 	iceio "github.com/apache/iceberg-go/io"
@@ -26,8 +24,8 @@ const (
 
 // ahead fetches the small ones among a plan's data files in task order. Safe for concurrent use.
 type ahead struct {
+	ctx   context.Context
 	fs    iceio.IO
-	bound iceio.IO // fs, whose reads end with the context
 	tasks []Task
 
 	mu    sync.Mutex
@@ -48,7 +46,7 @@ type fetched struct {
 
 // fetchAhead begins with the task first. It ends with ctx; close waits for that.
 func fetchAhead(ctx context.Context, files iceio.IO, tasks []Task, first int) *ahead {
-	a := &ahead{fs: files, bound: watch(ctx, catalog.Within(ctx, files)), tasks: tasks, files: map[int]*fetched{}, taken: map[int]bool{}, room: semaphore.NewWeighted(aheadBytes)}
+	a := &ahead{ctx: ctx, fs: files, tasks: tasks, files: map[int]*fetched{}, taken: map[int]bool{}, room: semaphore.NewWeighted(aheadBytes)}
 	a.done.Go(func() {
 		asked := make(chan *fetched)
 		defer close(asked)
@@ -96,12 +94,28 @@ func (a *ahead) reserve(i int, size int64) *fetched {
 // fetch is called by few goroutines again and again: the stacks that a request needs are deep, and grow once in each.
 func (a *ahead) fetch(f *fetched) {
 	defer close(f.ready)
-	f.file, f.err = whole(a.bound, f.path)
+	f.file, f.err = a.whole(f.path)
 }
 
-// whole opens a file and reads all of it.
-func whole(files iceio.IO, path string) (iceio.File, error) {
-	f, err := files.Open(path)
+// prefixIO is a file IO that reads the first bytes of a file in one request, without opening it.
+type prefixIO interface {
+	ReadPrefix(location string, n int64) ([]byte, error)
+}
+
+// whole reads all of a file.
+func (a *ahead) whole(path string) (iceio.File, error) {
+	files := catalog.Within(a.ctx, a.fs)
+	if store, ok := files.(prefixIO); ok {
+		body, err := store.ReadPrefix(path, aheadLargest+1)
+		if err != nil {
+			return nil, err
+		}
+		if len(body) > aheadLargest {
+			return nil, errLargerThanSaid
+		}
+		return memoryFile{bytes.NewReader(body), path}, nil
+	}
+	f, err := watch(a.ctx, files).Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -111,14 +125,17 @@ func whole(files iceio.IO, path string) (iceio.File, error) {
 		return nil, err
 	}
 	if info.Size() > aheadLargest {
-		return nil, errors.New("the file is larger than its manifest says") // its reader looks at that
+		return nil, errLargerThanSaid
 	}
 	body := make([]byte, info.Size())
 	if n, err := f.ReadAt(body, 0); n < len(body) {
 		return nil, err
 	}
-	return &wholeFile{Reader: bytes.NewReader(body), info: info}, nil
+	return memoryFile{bytes.NewReader(body), path}, nil
 }
+
+// errLargerThanSaid sends a file to its reader, who looks at that.
+var errLargerThanSaid = errors.New("the file is larger than its manifest says")
 
 // fileIO is the source's file IO for the worker of task i.
 func (a *ahead) fileIO(i int) iceio.IO {
@@ -159,14 +176,3 @@ func (l *lent) Open(name string) (iceio.File, error) {
 	}
 	return l.IO.Open(name) // again where fetching failed, so that the reader meets the error itself
 }
-
-// wholeFile is a file that was read.
-type wholeFile struct {
-	*bytes.Reader
-	info fs.FileInfo
-}
-
-func (f *wholeFile) Stat() (fs.FileInfo, error) { return f.info, nil }
-func (f *wholeFile) Close() error               { return nil }
-
-var _ io.ReaderAt = (*wholeFile)(nil)

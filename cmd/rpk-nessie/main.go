@@ -13,9 +13,12 @@ import (
 
 	_ "github.com/redpanda-data/benthos/v4/public/components/io"
 	_ "github.com/redpanda-data/benthos/v4/public/components/pure"
+
+	"github.com/rpk-nessie/rpk-nessie/cmd/rpk-nessie/heap"
 )
 
 func main() {
+	heap.Keep(heap.Least)
 	os.Exit(run(context.Background()))
 }
 

@@ -17,6 +17,8 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	"github.com/rpk-nessie/rpk-nessie/cmd/rpk-nessie/heap"
 )
 
 func main() {
@@ -61,6 +63,7 @@ func measureOne(ctx context.Context, name, cache, tableName string) error {
 	if err != nil {
 		return err
 	}
+	heap.Keep(heap.Least) // as the binary does
 	stop, err := profile()
 	if err != nil {
 		return err

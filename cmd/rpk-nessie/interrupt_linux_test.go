@@ -4,6 +4,7 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -53,26 +54,40 @@ func TestOneInterruptEndsReadWhileNobodyReadsItsOutput(t *testing.T) {
 	}
 }
 
+// asked starts a command that asks on a terminal, and waits for its question. What it says comes to told.
+func asked(t *testing.T, s *stage) (cmd *exec.Cmd, keyboard *os.File, told *safeBuffer) {
+	t.Helper()
+	s.add("orders", 1)
+	keyboard, terminal := pseudoTerminal(t, 24, 80)
+	cmd = command(t, "checkpoint", "set", "--base-url", s.Server.URL, "--namespace", "shop", "--table", "orders", "--local-root", s.warehouse,
+		"--checkpoint-dir", s.checkpoints, "none")
+	told = &safeBuffer{}
+	cmd.Stdin, cmd.Stderr = terminal, told
+	require.NoError(t, cmd.Start())
+	require.NoError(t, terminal.Close())
+	require.Eventually(t, func() bool { return strings.Contains(told.text(), "Do it? [y/N]") }, patience, glance)
+	return cmd, keyboard, told
+}
+
 func TestOneInterruptEndsACommandThatAsks(t *testing.T) {
 	s := newStage(t, "orders")
-	s.add("orders", 1)
-	_, terminal := pseudoTerminal(t, 24, 80)
-	defer terminal.Close()
-	cmd := command(t, "checkpoint", "set", "--base-url", s.Server.URL, "--namespace", "shop", "--table", "orders", "--local-root", s.warehouse,
-		"--checkpoint-dir", s.checkpoints, "none")
-	var told safeBuffer
-	cmd.Stdin, cmd.Stderr = terminal, &told
-	require.NoError(t, cmd.Start())
-	said := func() string {
-		told.mu.Lock()
-		defer told.mu.Unlock()
-		return told.b.String()
-	}
-	require.Eventually(t, func() bool { return strings.Contains(said(), "Do it? [y/N]") }, patience, glance)
+	cmd, _, told := asked(t, s)
 	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
-	assert.Error(t, cmd.Wait())
+	require.Error(t, cmd.Wait())
 	assert.Equal(t, exitInterrupted, cmd.ProcessState.ExitCode())
-	assert.Contains(t, said(), "interrupted")
+	assert.Contains(t, told.text(), "interrupted")
 	snapshot, _ := s.stored("orders")
 	assert.Empty(t, snapshot)
+}
+
+func TestAnEndOfInputIsANo(t *testing.T) {
+	s := newStage(t, "orders")
+	cmd, keyboard, told := asked(t, s)
+	const endOfInput = 4
+	_, err := keyboard.Write([]byte{endOfInput})
+	require.NoError(t, err)
+	require.Error(t, cmd.Wait())
+	assert.Equal(t, 1, cmd.ProcessState.ExitCode())
+	assert.Contains(t, told.text(), "nothing was written")
+	assert.NotContains(t, told.text(), "EOF")
 }

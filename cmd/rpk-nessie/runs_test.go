@@ -196,11 +196,13 @@ func (b *safeBuffer) Write(p []byte) (int, error) {
 	return b.b.Write(p)
 }
 
-func (p *process) log() string {
-	p.out.mu.Lock()
-	defer p.out.mu.Unlock()
-	return p.out.b.String()
+func (b *safeBuffer) text() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
 }
+
+func (p *process) log() string { return p.out.text() }
 
 func begin(t *testing.T, args ...string) *process {
 	t.Helper()

@@ -11,7 +11,6 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/compute"
-	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/iceberg-go"
 )
 
@@ -117,23 +116,30 @@ func (j judgedBatch) take(ctx context.Context, p *Plan) (arrow.RecordBatch, erro
 	if err != nil {
 		return nil, err
 	}
-	switch j.passing {
-	case len(j.outcome):
-		return narrow, nil
-	case 0:
-		defer narrow.Release()
-		return narrow.NewSlice(0, 0), nil
-	}
 	defer narrow.Release()
-	mask := array.NewBooleanBuilder(memory.DefaultAllocator)
-	defer mask.Release()
-	mask.Reserve(len(j.outcome))
-	for _, t := range j.outcome {
-		mask.UnsafeAppend(t == yes)
+	return onlyRows(ctx, narrow, j.passing, func(row int) bool { return j.outcome[row] == yes })
+}
+
+// onlyRows is a batch of the count rows to keep. It copies none where all are kept or none is. The caller releases it, and
+// still has to release the batch that was given.
+func onlyRows(ctx context.Context, batch arrow.RecordBatch, count int, keep func(row int) bool) (arrow.RecordBatch, error) {
+	rows := int(batch.NumRows())
+	switch count {
+	case rows:
+		batch.Retain()
+		return batch, nil
+	case 0:
+		return batch.NewSlice(0, 0), nil
 	}
-	keep := mask.NewBooleanArray()
-	defer keep.Release()
-	return compute.FilterRecordBatch(ctx, narrow, keep, compute.DefaultFilterOptions())
+	mask := array.NewBooleanBuilder(compute.GetAllocator(ctx))
+	defer mask.Release()
+	mask.Reserve(rows)
+	for row := range rows {
+		mask.UnsafeAppend(keep(row))
+	}
+	kept := mask.NewBooleanArray()
+	defer kept.Release()
+	return compute.FilterRecordBatch(ctx, batch, kept, compute.DefaultFilterOptions())
 }
 
 // narrowBatch is the columns of a schema alone, inside of structs too. The caller releases it.

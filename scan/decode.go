@@ -40,7 +40,7 @@ func (p *Plan) decode(ctx context.Context, t Task, columns []string, rows int) i
 			_, batches, err := scan.ReadTasks(ctx, []table.FileScanTask{t.scanTask()})
 			return batches, err
 		}
-		batches, err := withAbsentColumns(read, schema, columns, p.source.Meta.Schemas())
+		batches, err := withAbsentColumns(read, schema, columns, p.source.Meta)
 		if err != nil {
 			fail(err)
 			return

@@ -137,7 +137,7 @@ func (f *fitted) read(ctx context.Context, r reading) (iter.Seq2[arrow.RecordBat
 		_, batches, err := scan.ReadTasks(ctx, []table.FileScanTask{r.task.scanTask()})
 		return batches, err
 	}
-	batches, err := withAbsentColumns(read, f.schema, r.columns, meta.Schemas())
+	batches, err := withAbsentColumns(read, f.schema, r.columns, meta)
 	if err != nil || len(f.fittings) == 0 {
 		return batches, err
 	}

@@ -132,6 +132,72 @@ func TestAFileWhoseOwnColumnsHaveLeftTheSchemaKeepsItsRows(t *testing.T) {
 	}
 }
 
+// schemasText is the metadata of a table whose columns were renamed, widened, dropped and added.
+const schemasText = `{
+  "format-version": 2, "table-uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1", "location": "%s",
+  "last-sequence-number": 9, "last-updated-ms": 1, "last-column-id": 12, "current-schema-id": 1, "last-partition-id": 999,
+  "schemas": [
+    {"type": "struct", "schema-id": 0, "fields": [
+      {"id": 1, "name": "id", "required": false, "type": "int"}, {"id": 2, "name": "a", "required": false, "type": "string"},
+      {"id": 3, "name": "n", "required": true, "type": "int"},
+      {"id": 4, "name": "st", "required": false, "type": {"type": "struct", "fields": [
+        {"id": 5, "name": "x", "required": false, "type": "int"}, {"id": 6, "name": "y", "required": false, "type": "string"}]}},
+      {"id": 7, "name": "went", "required": false, "type": {"type": "struct", "fields": [
+        {"id": 8, "name": "z", "required": true, "type": "float"}, {"id": 9, "name": "w", "required": false, "type": "int"}]}},
+      {"id": 12, "name": "f", "required": false, "type": "float"}]},
+    {"type": "struct", "schema-id": 1, "fields": [
+      {"id": 1, "name": "id", "required": false, "type": "long"}, {"id": 2, "name": "b", "required": false, "type": "string"},
+      {"id": 10, "name": "n", "required": false, "type": "string"},
+      {"id": 4, "name": "st", "required": false, "type": {"type": "struct", "fields": [
+        {"id": 5, "name": "x", "required": false, "type": "long"}, {"id": 11, "name": "y", "required": false, "type": "string"}]}},
+      {"id": 12, "name": "f", "required": false, "type": "double"}]}],
+  "default-spec-id": 0, "partition-specs": [{"spec-id": 0, "fields": []}],
+  "default-sort-order-id": 0, "sort-orders": [{"order-id": 0, "fields": []}], "properties": {}}`
+
+// oldFile is a data file of the first of those schemas.
+func (f *fixture) oldFile() iceberg.DataFile {
+	f.Helper()
+	f.writeParquet("old.parquet", arrowSchema(f.TB, f.meta.Schemas()[0]), []string{
+		`{"id": 1, "a": "p", "n": 10, "st": {"x": 7, "y": "k"}, "went": {"z": 0.5, "w": 1}, "f": -0.0}`,
+		`{"id": 2, "a": "q", "n": 20, "st": {"x": null, "y": null}, "went": {"z": 1.5, "w": 3}, "f": 1.5}`,
+		`{"id": null, "a": null, "n": 30, "st": null, "went": null, "f": null}`,
+	})
+	return f.entryFile("old.parquet", iceberg.EntryContentData, 0, none, 3)
+}
+
+func TestAFieldThatTheStructsOfAFileLackIsNull(t *testing.T) {
+	for name, c := range map[string]struct {
+		columns []string
+		other   bool // none of the file's fields is left in the schema
+		want    []string
+	}{
+		"of several, alone":    {[]string{"st.y"}, false, []string{`{"st":{"y":null}}`, `{"st":{"y":null}}`, `{"st":null}`}},
+		"of several, in order": {[]string{"st.y", "id"}, false, []string{`{"id":1,"st":{"y":null}}`, `{"id":2,"st":{"y":null}}`, `{"id":null,"st":null}`}},
+		"all, and the lineage": {[]string{"st", "_row_id"}, true, []string{`{"st":{"x":null,"y":null},"_row_id":null}`, `{"st":{"x":null,"y":null},"_row_id":null}`, `{"st":null,"_row_id":null}`}},
+		"all, among all columns": {nil, true, []string{
+			`{"id":1,"b":"p","n":null,"st":{"x":null,"y":null},"f":-0}`,
+			`{"id":2,"b":"q","n":null,"st":{"x":null,"y":null},"f":1.5}`,
+			`{"id":null,"b":null,"n":null,"st":null,"f":null}`,
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, "")
+			text := fmt.Sprintf(schemasText, f.dir)
+			if c.other {
+				text = strings.Replace(text, `"id": 5, "name": "x", "required": false, "type": "long"`, `"id": 13, "name": "x", "required": false, "type": "long"`, 1)
+				text = strings.Replace(text, `"last-column-id": 12`, `"last-column-id": 13`, 1)
+			}
+			var err error
+			f.meta, err = table.ParseMetadataString(text)
+			require.NoError(t, err)
+			state := f.commit("append", []change{added(f.oldFile())})
+			rows, err := readRows(t, f.plan(Step{Way: WaySnapshot, After: state, Columns: c.columns}), ReadOptions{})
+			require.NoError(t, err)
+			assert.Equal(t, c.want, rows)
+		})
+	}
+}
+
 func TestFormatsInSmallLettersAreRead(t *testing.T) {
 	f := newFixture(t, "")
 	data := capitals{DataFile: f.dataFile("a.parquet", 0, nil, `{"id": 1, "name": "x"}`), format: "parquet"}

@@ -198,6 +198,7 @@ func (c *ChangePlan) Net(ctx context.Context, opts ReadOptions) (inserted, delet
 	if err != nil {
 		return 0, 0, err
 	}
+	defer func() { err = errors.Join(err, s.free()) }()
 	if s.apart() {
 		if inserted, err = s.inserts.rows(ctx); err != nil {
 			return 0, 0, err
@@ -219,7 +220,7 @@ func (c *ChangePlan) Net(ctx context.Context, opts ReadOptions) (inserted, delet
 }
 
 // deliver sends every batch to out.
-func (c *ChangePlan) deliver(ctx context.Context, opts ReadOptions, out *holder) error {
+func (c *ChangePlan) deliver(ctx context.Context, opts ReadOptions, out *holder) (err error) {
 	keyed, err := c.keyed(opts)
 	if err != nil {
 		return err
@@ -228,6 +229,7 @@ func (c *ChangePlan) deliver(ctx context.Context, opts ReadOptions, out *holder)
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, s.free()) }()
 	if s.apart() && (!keyed || c.foreign) {
 		return c.deliverApart(ctx, s, opts, out)
 	}

@@ -5,6 +5,7 @@ package scan
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
@@ -17,6 +18,7 @@ type sides struct {
 	deletes, inserts Plan
 	schema           *iceberg.Schema // of the rows of both, unless foreign
 	foreign          bool
+	free             func() error // for when neither is read any more
 }
 
 // apart reports whether no row of one side can cancel one of the other.
@@ -41,9 +43,15 @@ func (p *Plan) rows(ctx context.Context) (int64, error) {
 }
 
 // sides finds the rows of both sides. Where delete files came or went, they are read here, and for equality deletes the
-// columns that these compare.
-func (c *ChangePlan) sides(ctx context.Context, opts ReadOptions) (*sides, error) {
-	s := &sides{deletes: c.before, inserts: *c.Plan, schema: c.Schema, foreign: c.foreign}
+// columns that these compare. The caller frees them.
+func (c *ChangePlan) sides(ctx context.Context, opts ReadOptions) (s *sides, err error) {
+	shared := c.sharing(opts)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, shared.free())
+		}
+	}()
+	s = shared
 	files := newPickedFiles(c.source.FS)
 	s.deletes.source.FS, s.inserts.source.FS = files, files
 	s.deletes.Tasks, s.inserts.Tasks = withoutKept(c.Removed, c.Tasks)
@@ -62,6 +70,21 @@ func (c *ChangePlan) sides(ctx context.Context, opts ReadOptions) (*sides, error
 		}
 	}
 	return s, nil
+}
+
+// sharing are the sides without tasks, each of whose delete files is read once. As half of the memory is for comparing, the
+// keys of each side's equality deletes get a quarter of what reading has otherwise.
+func (c *ChangePlan) sharing(opts ReadOptions) *sides {
+	old, young := slices.Clone(c.Removed), slices.Clone(c.Tasks)
+	for _, change := range c.Changed {
+		old, young = append(old, Task{Deletes: change.Before}), append(young, Task{Deletes: change.After})
+	}
+	deletes, freeDeletes := c.before.sharing(old, keyMemory(opts)/4, opts.SpillDir)
+	inserts, freeInserts := c.Plan.sharing(young, keyMemory(opts)/4, opts.SpillDir)
+	return &sides{
+		deletes: *deletes, inserts: *inserts, schema: c.Schema, foreign: c.foreign,
+		free: func() error { return errors.Join(freeDeletes(), freeInserts()) },
+	}
 }
 
 // withoutKept leaves out what went and came as the same file with the same deletes, under another sequence number.
@@ -115,7 +138,7 @@ func (s *sides) change(ctx context.Context, c *ChangePlan, files *pickedFiles, p
 	g.SetLimit(max(parallelism, 1))
 	for i, change := range c.Changed {
 		g.Go(func() (err error) {
-			went[i], came[i], err = c.change(ctx, change, positions, files)
+			went[i], came[i], err = c.change(ctx, s, change, positions, files)
 			return err
 		})
 	}
@@ -128,7 +151,7 @@ func (s *sides) change(ctx context.Context, c *ChangePlan, files *pickedFiles, p
 }
 
 // change finds the rows of a file that live on one side only.
-func (c *ChangePlan) change(ctx context.Context, change Change, positions *positionReader, files *pickedFiles) (went, came []Task, err error) {
+func (c *ChangePlan) change(ctx context.Context, s *sides, change Change, positions *positionReader, files *pickedFiles) (went, came []Task, err error) {
 	f := change.File
 	sameEquality := sameDeletes(Deletes{Equality: change.Before.Equality}, Deletes{Equality: change.After.Equality})
 	if c.foreign || (!sameEquality && c.source.Meta.Version() >= 3) {
@@ -144,9 +167,9 @@ func (c *ChangePlan) change(ctx context.Context, change Change, positions *posit
 			before, err = positions.of(ctx, f, change.After, c.after.SnapshotID)
 		}
 	} else {
-		before, err = c.before.alive(ctx, Task{File: f, Deletes: change.Before})
+		before, err = s.deletes.alive(ctx, Task{File: f, Deletes: change.Before})
 		if err == nil {
-			after, err = c.alive(ctx, Task{File: f, Deletes: change.After})
+			after, err = s.inserts.alive(ctx, Task{File: f, Deletes: change.After})
 		}
 	}
 	if err != nil {

@@ -19,7 +19,11 @@ import (
 // by a call of its own, as iceberg-go looks deletion vectors up by data file path across a whole call.
 func (p *Plan) decode(ctx context.Context, t Task, columns []string, rows int) iter.Seq2[arrow.RecordBatch, error] {
 	if len(t.Deletes.Equality) > 0 {
-		if e := p.equalityOf(t, columns); e != nil {
+		e, err := p.equalityOf(t, columns)
+		if err != nil {
+			return func(yield func(arrow.RecordBatch, error) bool) { yield(nil, err) }
+		}
+		if e != nil {
 			return e.decode(ctx, t, rows)
 		}
 	}

@@ -9,9 +9,6 @@ import (
 	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/apache/arrow-go/v18/arrow/compute"
-	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/iceberg-go"
 )
 
@@ -22,46 +19,72 @@ import (
 
 // equality is how the equality deletes of a task are applied.
 type equality struct {
+	plan   *Plan
 	view   *Plan    // reads the columns that have left the schema too
 	wanted []string // of the view's columns; nil: all
-	beside []string // those of them that only the comparisons need
-	files  []File
+	// only are the columns that are delivered, where the comparisons need others; nil: they need none.
+	only *iceberg.Schema
 }
 
-// equalityOf is the way to apply a task's equality deletes. nil: iceberg-go has to, as one compares a value inside of a struct
-// that is not read, or nothing that can be compared.
-func (p *Plan) equalityOf(t Task, columns []string) *equality {
-	e := &equality{files: t.Deletes.Equality, wanted: slices.Clone(columns)}
-	fields := p.schema.Fields() // a copy
-	paths := pathsByID(fields)
-	for _, f := range e.files {
+// equalityOf is the way to apply a task's equality deletes. nil: iceberg-go has to, as one compares what no schema of the
+// table knows as a primitive value outside of lists and maps.
+func (p *Plan) equalityOf(t Task, columns []string) (*equality, error) {
+	ids := comparedIDs(t.Deletes.Equality)
+	schema := p.schemaWith(ids)
+	if schema == nil {
+		return nil, nil
+	}
+	delivered, err := project(p.source.Meta, p.schema, columns)
+	if err != nil {
+		return nil, err
+	}
+	view := *p
+	view.schema = schema
+	e := &equality{plan: p, view: &view, wanted: slices.Clone(columns)}
+	for _, id := range ids {
+		if _, ok := delivered.FindFieldByID(id); ok {
+			continue
+		}
+		e.only = delivered
+		if name, ok := schema.FindColumnName(id); ok && len(columns) > 0 {
+			e.wanted = append(e.wanted, name)
+		}
+	}
+	return e, nil
+}
+
+// comparedIDs are the field ids that equality deletes compare.
+func comparedIDs(files []File) []int {
+	var ids []int
+	for _, f := range files {
 		for _, id := range f.Data.EqualityFieldIDs() {
-			path, known := paths[id]
-			if !known {
-				gone, ok := goneColumn(p.source.Meta.Schemas(), id)
-				if !ok {
-					return nil
-				}
-				path = keyPath{id}
-				paths[id], fields = path, append(fields, gone)
-			}
-			name := fields[slices.IndexFunc(fields, func(f iceberg.NestedField) bool { return f.ID == path[0] })].Name
-			switch {
-			case len(columns) == 0 && known, slices.Contains(e.wanted, name), slices.Contains(e.beside, name):
-				continue
-			case len(path) > 1:
-				return nil
-			}
-			e.beside = append(e.beside, name)
-			if len(columns) > 0 {
-				e.wanted = append(e.wanted, name)
+			if !slices.Contains(ids, id) {
+				ids = append(ids, id)
 			}
 		}
 	}
-	view := *p
-	view.schema = iceberg.NewSchemaWithIdentifiers(p.schema.ID, p.schema.IdentifierFieldIDs, fields...)
-	e.view = &view
-	return e
+	slices.Sort(ids)
+	return ids
+}
+
+// schemaWith is the plan's schema with the values of those ids, which may have left it. nil: one can't be compared.
+func (p *Plan) schemaWith(ids []int) *iceberg.Schema {
+	fields := p.schema.Fields() // a copy
+	paths, added := pathsByID(fields), false
+	for _, id := range ids {
+		if paths[id] != nil {
+			continue
+		}
+		var ok bool
+		if fields, ok = withGone(fields, p.source.Meta.Schemas(), id); !ok {
+			return nil
+		}
+		added = true
+	}
+	if !added {
+		return p.schema
+	}
+	return iceberg.NewSchemaWithIdentifiers(p.schema.ID, p.schema.IdentifierFieldIDs, fields...)
 }
 
 func pathsByID(fields []iceberg.NestedField) map[int]keyPath {
@@ -72,23 +95,21 @@ func pathsByID(fields []iceberg.NestedField) map[int]keyPath {
 	return paths
 }
 
-// goneColumn is a column that has left the schema, as the newest schema that holds it has it, under a name that no column has.
-func goneColumn(schemas []*iceberg.Schema, id int) (iceberg.NestedField, bool) {
+// withGone adds a value that has left the schema, as the newest schema that holds it has it.
+func withGone(fields []iceberg.NestedField, schemas []*iceberg.Schema, id int) (_ []iceberg.NestedField, ok bool) {
 	for _, s := range slices.Backward(schemas) {
-		for _, f := range s.Fields() {
-			if _, primitive := f.Type.(iceberg.PrimitiveType); primitive && f.ID == id {
-				f.Name, f.Required = fmt.Sprintf("column %d of schema %d", f.ID, s.ID), false
-				return f, true
-			}
+		if path := pathsByID(s.Fields())[id]; path != nil {
+			return graft(fields, s.Fields(), path, s.ID)
 		}
 	}
-	return iceberg.NestedField{}, false
+	return nil, false
 }
 
 // decode is Plan.decode of the task.
 func (e *equality) decode(ctx context.Context, t Task, rows int) iter.Seq2[arrow.RecordBatch, error] {
 	return func(yield func(arrow.RecordBatch, error) bool) {
-		sets, err := e.sets(ctx, rows)
+		applied, free, err := e.applied(ctx, t.Deletes.Equality)
+		defer free()
 		if err != nil {
 			yield(nil, err)
 			return
@@ -96,7 +117,7 @@ func (e *equality) decode(ctx context.Context, t Task, rows int) iter.Seq2[arrow
 		t.Deletes.Equality = nil
 		for batch, err := range e.view.decode(ctx, t, e.wanted, rows) {
 			if err == nil {
-				batch, err = e.left(ctx, batch, sets)
+				batch, err = e.left(ctx, batch, applied)
 			}
 			if err != nil {
 				yield(nil, err)
@@ -113,41 +134,36 @@ func (e *equality) decode(ctx context.Context, t Task, rows int) iter.Seq2[arrow
 	}
 }
 
-// equalitySet are the deletes on one choice of columns.
-type equalitySet struct {
-	ids    []int
-	keys   map[string]struct{}
-	ofRows []keyCode // the same columns in the batches of data files
-}
-
-// sets reads the delete files.
-func (e *equality) sets(ctx context.Context, rows int) ([]*equalitySet, error) {
-	var sets []*equalitySet
+// applied are the deletes, read and bound to the columns of the task's rows. free is to be called when nothing compares any
+// more, also on an error.
+func (e *equality) applied(ctx context.Context, files []File) (applied []*appliedDeletes, free func(), err error) {
+	reader, free := e.plan.equality, func() {}
+	var complete bool
+	if reader != nil {
+		applied, complete = reader.applying(files)
+	}
+	if !complete {
+		reader = newEqualityReader(e.plan, []Task{{Deletes: Deletes{Equality: files}}}, keyMemory(ReadOptions{}), "")
+		free = func() { _ = reader.close() }
+		applied, _ = reader.applying(files)
+	}
 	read, err := project(e.view.source.Meta, e.view.schema, e.wanted)
 	if err != nil {
-		return nil, err
+		return nil, free, err
 	}
-	for _, f := range e.files {
-		ids := slices.Clone(f.Data.EqualityFieldIDs())
-		slices.Sort(ids)
-		ids = slices.Compact(ids)
-		i := slices.IndexFunc(sets, func(s *equalitySet) bool { return slices.Equal(s.ids, ids) })
-		if i < 0 {
-			codes, err := e.codes(read, ids)
-			if err != nil {
-				return nil, err
-			}
-			i, sets = len(sets), append(sets, &equalitySet{ids, map[string]struct{}{}, codes})
+	for _, a := range applied {
+		if a.ofRows, err = keyCodes(read, a.scope.ids); err != nil {
+			return nil, free, err
 		}
-		if err := e.load(ctx, f, sets[i], rows); err != nil {
-			return nil, err
+		if err := reader.load(ctx, a.scope); err != nil {
+			return nil, free, err
 		}
 	}
-	return sets, nil
+	return applied, free, nil
 }
 
-// codes code the columns in the batches of a schema.
-func (e *equality) codes(schema *iceberg.Schema, ids []int) ([]keyCode, error) {
+// keyCodes code the values of those ids in the batches of a schema.
+func keyCodes(schema *iceberg.Schema, ids []int) ([]keyCode, error) {
 	codes := make([]keyCode, len(ids))
 	paths := pathsByID(schema.Fields())
 	for i, id := range ids {
@@ -159,37 +175,8 @@ func (e *equality) codes(schema *iceberg.Schema, ids []int) ([]keyCode, error) {
 	return codes, nil
 }
 
-// load adds the deletes of a file.
-func (e *equality) load(ctx context.Context, f File, set *equalitySet, rows int) error {
-	var names []string
-	for _, id := range set.ids {
-		name, _ := e.view.schema.FindColumnName(id)
-		names = append(names, name)
-	}
-	schema, err := project(e.view.source.Meta, e.view.schema, names)
-	if err != nil {
-		return err
-	}
-	codes, err := e.codes(schema, set.ids)
-	if err != nil {
-		return err
-	}
-	f.Data = asData{f.Data}
-	for batch, err := range e.view.decode(ctx, Task{File: f}, names, rows) {
-		if err != nil {
-			return err
-		}
-		err = eachKey(batch, codes, func(_ int, key []byte) { set.keys[string(key)] = struct{}{} })
-		batch.Release()
-		if err != nil {
-			return &CorruptFileError{Kind: DeleteFileKind, Path: f.path, Err: err}
-		}
-	}
-	return nil
-}
-
-// eachKey visits the coded values of each row. The key is only good during the visit.
-func eachKey(batch arrow.RecordBatch, codes []keyCode, visit func(row int, key []byte)) error {
+// eachKey visits the coded values of each row until a visit fails. The key is only good during the visit.
+func eachKey(batch arrow.RecordBatch, codes []keyCode, visit func(row int, key []byte) error) error {
 	for _, code := range codes {
 		if err := code.bind(batch); err != nil {
 			return err
@@ -204,42 +191,35 @@ func eachKey(batch arrow.RecordBatch, codes []keyCode, visit func(row int, key [
 				return err
 			}
 		}
-		visit(row, key)
+		if err := visit(row, key); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
 // left are the rows of a batch that nothing deletes, without the columns that were read for that. It releases the batch.
-func (e *equality) left(ctx context.Context, batch arrow.RecordBatch, sets []*equalitySet) (arrow.RecordBatch, error) {
+func (e *equality) left(ctx context.Context, batch arrow.RecordBatch, applied []*appliedDeletes) (arrow.RecordBatch, error) {
 	defer func() { batch.Release() }()
 	gone := make([]bool, batch.NumRows())
-	count := 0
-	for _, set := range sets {
-		err := eachKey(batch, set.ofRows, func(row int, key []byte) {
-			if _, hit := set.keys[string(key)]; hit && !gone[row] {
-				gone[row] = true
-				count++
-			}
-		})
-		if err != nil {
+	for _, a := range applied {
+		if err := a.mark(batch, gone); err != nil {
 			return nil, fmt.Errorf("applying equality deletes: %w", err)
 		}
 	}
-	if len(e.beside) > 0 {
-		narrow := without(batch, e.beside)
+	count := 0
+	for _, g := range gone {
+		if !g {
+			count++
+		}
+	}
+	if e.only != nil {
+		narrow, err := narrowBatch(batch, e.only)
+		if err != nil {
+			return nil, fmt.Errorf("applying equality deletes: %w", err)
+		}
 		batch.Release()
 		batch = narrow
 	}
-	if count == 0 {
-		batch.Retain()
-		return batch, nil
-	}
-	mask := array.NewBooleanBuilder(memory.DefaultAllocator)
-	defer mask.Release()
-	for _, g := range gone {
-		mask.Append(!g)
-	}
-	keep := mask.NewBooleanArray()
-	defer keep.Release()
-	return compute.FilterRecordBatch(ctx, batch, keep, compute.DefaultFilterOptions())
+	return onlyRows(ctx, batch, count, func(row int) bool { return !gone[row] })
 }

@@ -55,6 +55,8 @@ type Plan struct {
 	schema  *iceberg.Schema // unprojected
 	columns []string
 	filter  *filter // nil: every row
+	// equality has the equality deletes of the tasks while a plan is read; nil: each task reads its own.
+	equality *equalityReader
 }
 
 // planner is one PlanStep.

@@ -5,6 +5,7 @@ package scan
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"runtime"
@@ -45,7 +46,8 @@ type ReadOptions struct {
 	// collector lets gather take the rest. The file that the consumer waits for may always go on, so that a bound below one
 	// row group slows reading and does not stop it.
 	Memory int64
-	// SpillDir is where ChangePlan.Read makes a folder for what does not fit into Memory (the system's temporary folder).
+	// SpillDir is where a folder is made for what does not fit into Memory: rows that ChangePlan.Read compares, and keys of
+	// equality deletes beyond a quarter of Memory (the system's temporary folder).
 	SpillDir string
 
 	// Tests make these small: the stored bytes that a worker reads of a file before another may go on, and the rows that a
@@ -97,10 +99,12 @@ func (p *Plan) Read(ctx context.Context, opts ReadOptions) iter.Seq2[Batch, erro
 }
 
 // deliver is Read until the end, an error, or the consumer's false, which is no error.
-func (p *Plan) deliver(ctx context.Context, opts ReadOptions, yield func(Batch) bool) error {
+func (p *Plan) deliver(ctx context.Context, opts ReadOptions, yield func(Batch) bool) (err error) {
 	if err := p.refuseUnsupported(); err != nil {
 		return err
 	}
+	p, free := p.sharing(p.Tasks, keyMemory(opts), opts.SpillDir)
+	defer func() { err = errors.Join(err, free()) }()
 	start, skip, err := p.seek(ctx, opts.From)
 	if err != nil {
 		return err

@@ -167,12 +167,12 @@ func (p *planner) removedRows(ctx context.Context, plan *Plan, c changes, others
 }
 
 // countRows adds up the live rows of tasks, reading those that carry deletes.
-func (p *planner) countRows(ctx context.Context, plan *Plan, tasks []Task) (int64, error) {
-	var total int64
+func (p *planner) countRows(ctx context.Context, plan *Plan, tasks []Task) (total int64, err error) {
+	plan, free := plan.sharing(tasks, keyMemory(ReadOptions{}), "")
+	defer func() { err = errors.Join(err, free()) }()
 	for _, t := range tasks {
 		rows := t.Rows()
 		if rows < 0 {
-			var err error
 			if rows, err = plan.count(ctx, t); err != nil {
 				return 0, err
 			}

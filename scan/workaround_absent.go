@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
-	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/iceberg-go"
 	"github.com/apache/iceberg-go/table"
 )
@@ -133,16 +132,4 @@ func graft(to, from []iceberg.NestedField, path keyPath, schema int) (_ []iceber
 	grown, ok := graft(inside.FieldList, field.Type.(*iceberg.StructType).FieldList, path[1:], schema)
 	to[i].Type = &iceberg.StructType{FieldList: grown}
 	return to, ok
-}
-
-func without(batch arrow.RecordBatch, names []string) arrow.RecordBatch {
-	var fields []arrow.Field
-	var columns []arrow.Array
-	for i, f := range batch.Schema().Fields() {
-		if !slices.Contains(names, f.Name) {
-			fields = append(fields, f)
-			columns = append(columns, batch.Column(i))
-		}
-	}
-	return array.NewRecordBatch(arrow.NewSchema(fields, nil), columns, batch.NumRows())
 }

@@ -4,6 +4,7 @@ package scan
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"sync/atomic"
 	"testing"
@@ -87,6 +88,41 @@ func TestManySmallFilesAreFetchedAtOnce(t *testing.T) {
 	assert.Equal(t, 10*count, rows)
 	assert.EqualValues(t, count, store.requests.Load(), "one request a file")
 	assert.Less(t, took, count*trip/100, "more than a hundred files are under way at once")
+}
+
+// objectsFromTheStart is distantFiles that also read a file's first bytes at once, as object stores do.
+type objectsFromTheStart struct{ distantFiles }
+
+func (o *objectsFromTheStart) ReadPrefix(name string, n int64) ([]byte, error) {
+	o.request()
+	body, err := os.ReadFile(name)
+	return body[:min(int64(len(body)), n)], err
+}
+
+func TestAFileLongerThanTheTailThatOpeningBringsTakesOneRequestAhead(t *testing.T) {
+	f := newFixture(t, "")
+	stored := f.dataFile("middling.parquet", 0, none, numbered(0, 20_000)...)
+	require.Greater(t, stored.FileSizeBytes(), int64(64<<10))
+	require.Less(t, stored.FileSizeBytes(), int64(aheadLargest))
+	store := &objectsFromTheStart{}
+	a := &ahead{ctx: t.Context(), fs: store}
+	file, err := a.whole(f.path("middling.parquet"))
+	require.NoError(t, err)
+	got, err := io.ReadAll(file)
+	require.NoError(t, err)
+	want, err := os.ReadFile(f.path("middling.parquet"))
+	require.NoError(t, err)
+	assert.Equal(t, want, got)
+	assert.EqualValues(t, 1, store.requests.Load())
+}
+
+func TestAFileThatIsLargerThanItsManifestSaysIsNotHeldWhole(t *testing.T) {
+	f := newFixture(t, "")
+	f.dataFile("large.parquet", 0, none, numbered(0, 500_000)...)
+	store := &objectsFromTheStart{}
+	a := &ahead{ctx: t.Context(), fs: store}
+	_, err := a.whole(f.path("large.parquet"))
+	require.ErrorIs(t, err, errLargerThanSaid)
 }
 
 func TestALargeFileIsReadInFewRequests(t *testing.T) {

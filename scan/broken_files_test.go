@@ -82,7 +82,7 @@ func readDamagedFile(t *testing.T, rt *rapid.T, f *fixture) {
 	raw, err := os.ReadFile(f.path("a.parquet"))
 	require.NoError(rt, err)
 	require.NoError(rt, os.WriteFile(f.path("a.parquet"), spoiled(rt, raw), 0o600))
-	opts := ReadOptions{Format: rapid.SampledFrom([]Format{FormatJSON, FormatNDJSON, FormatArrow}).Draw(rt, "format"), BatchRows: rapid.SampledFrom([]int{7, 4096}).Draw(rt, "batch rows"), beside: besideOrNot(rt), Parallelism: 2}
+	opts := ReadOptions{Format: rapid.SampledFrom([]Format{FormatJSON, FormatNDJSON, FormatArrow}).Draw(rt, "format"), BatchRows: rapid.SampledFrom([]int{7, 4096}).Draw(rt, "batch rows"), ahead: aheadOrNot(rt), Parallelism: 2}
 	var rows int64
 	var failed error
 	within(t, func() {

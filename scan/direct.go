@@ -5,7 +5,6 @@ package scan
 import (
 	"errors"
 	"fmt"
-	"iter"
 
 	"github.com/apache/arrow-go/v18/parquet/schema"
 )
@@ -18,8 +17,8 @@ type direct struct {
 	task     Task
 	in       *schema.Schema
 	complete bool // the file has all columns
-	columns  []*fileColumn
-	windows  [2]*rowWindow
+	cells    []directCell
+	leaves   []*leaf
 	gone     deletedRows
 }
 
@@ -69,8 +68,8 @@ func (w *worker) readGroups(s *stretch, pack *rowPacker) (done int64, err error)
 			d.gone.pass(group.rows)
 			continue
 		}
-		source.useGroup(group, d.columns)
-		n, err := d.readRowGroup(group, source, w.opts.Parallelism > 1 && group.rows >= w.opts.beside, skip, pack)
+		source.useGroup(group, d.leaves)
+		n, err := d.readRowGroup(group, source, w.opts.Parallelism > 1 && group.rows >= w.opts.ahead, skip, pack)
 		done += n
 		if err != nil {
 			return done, err
@@ -89,19 +88,15 @@ func (w *worker) layOut(t Task, in *schema.Schema) (*direct, error) {
 		d.task = t
 		return d, nil
 	}
+	l := layout{file: in}
 	d := &direct{task: t, in: in}
-	for side := range d.windows {
-		l := layout{file: in, columns: d.columns, side: side}
-		cells, err := l.cells(rows.Fields(), in.Root(), 0, 0)
-		if err != nil {
-			return nil, err
-		}
-		d.columns, d.complete = l.columns, !l.absent
-		d.windows[side] = &rowWindow{side: side, cells: cells, leaves: l.leaves, gone: &d.gone}
+	if d.cells, err = l.cells(rows.Fields(), in.Root(), 0, 0); err != nil {
+		return nil, err
 	}
-	if len(d.columns) == 0 {
+	if d.leaves = l.leaves; len(d.leaves) == 0 {
 		return nil, errIndirect
 	}
+	d.complete = !l.absent
 	w.last = d
 	return d, nil
 }
@@ -114,27 +109,20 @@ func (w *worker) blockSize() int64 {
 }
 
 // readRowGroup writes the live rows of a row group, and says how many of them it wrote or skipped.
-func (d *direct) readRowGroup(group *rowGroupFacts, source *blockFile, beside bool, skip int64, pack *rowPacker) (done int64, err error) {
-	defer func() {
-		for _, c := range d.columns {
-			c.pages.close()
-		}
-	}()
-	for _, c := range d.columns {
-		if err := c.begin(&group.chunks[c.index], source, beside); err != nil {
-			return 0, err
-		}
+func (d *direct) readRowGroup(group *rowGroupFacts, source *blockFile, ahead bool, skip int64, pack *rowPacker) (done int64, err error) {
+	closePages, err := d.task.openPages(group, d.leaves, source, ahead)
+	defer closePages()
+	if err != nil {
+		return 0, err
 	}
-	decoded := d.inTurn(group.rows)
-	if beside {
-		decoded = d.beside(group.rows)
-	}
-	for w, err := range decoded {
+	for left := group.rows; left > 0; {
+		n, err := d.window(left)
 		if err != nil {
 			return done, err
 		}
-		live := w.rows - d.gone.take(w.rows)
-		if err := d.writeWindow(w, live, int(min(max(skip-done, 0), int64(live))), pack); err != nil {
+		left -= int64(n)
+		live := n - d.gone.take(n)
+		if err := d.writeWindow(live, int(min(max(skip-done, 0), int64(live))), pack); err != nil {
 			return done, err
 		}
 		done += int64(live)
@@ -142,88 +130,36 @@ func (d *direct) readRowGroup(group *rowGroupFacts, source *blockFile, beside bo
 	return done, nil
 }
 
-// inTurn decodes one window after another, each when the one before is written.
-func (d *direct) inTurn(rows int64) iter.Seq2[*rowWindow, error] {
-	return func(yield func(*rowWindow, error) bool) {
-		for w := d.windows[0]; rows > 0; rows -= int64(w.rows) {
-			if err := d.decode(w, rows); err != nil {
-				yield(nil, err)
-				return
-			}
-			if !yield(w, nil) {
-				return
-			}
-		}
-	}
-}
-
-// beside decodes the next window while one is written.
-func (d *direct) beside(rows int64) iter.Seq2[*rowWindow, error] {
-	type decoded struct {
-		window *rowWindow
-		err    error
-	}
-	return func(yield func(*rowWindow, error) bool) {
-		free := make(chan *rowWindow, len(d.windows))
-		ready := make(chan decoded, len(d.windows))
-		for _, w := range d.windows {
-			free <- w
-		}
-		go func() {
-			defer close(ready)
-			for w := range free {
-				err := d.task.catching(func() error { return d.decode(w, rows) })
-				ready <- decoded{w, err}
-				if rows -= int64(w.rows); err != nil || rows <= 0 {
-					return
-				}
-			}
-		}()
-		defer func() {
-			close(free)
-			for range ready { //nolint:revive // until it has ended
-			}
-		}()
-		for next := range ready {
-			if !yield(next.window, next.err) || next.err != nil {
-				return
-			}
-			free <- next.window
-		}
-	}
-}
-
-// decode makes a window of as many rows as all columns have ready, at most limit.
-func (d *direct) decode(w *rowWindow, limit int64) error {
+// window takes as many rows as all leaves have ready, at most limit.
+func (d *direct) window(limit int64) (int, error) {
 	n := int(min(limit, windowRows))
-	for _, c := range d.columns {
-		available, err := c.available(w.side)
+	for _, l := range d.leaves {
+		available, err := l.available()
 		if err != nil {
-			return err
+			return 0, err
 		}
 		n = min(n, available)
 	}
-	for i, c := range d.columns {
-		if err := c.window(n, w.leaves[i]); err != nil {
-			return err
+	for _, l := range d.leaves {
+		if err := l.window(n); err != nil {
+			return 0, err
 		}
 	}
-	w.rows = n
-	return nil
+	return n, nil
 }
 
-// writeWindow hands a window's live rows over, without the first skip.
-func (d *direct) writeWindow(w *rowWindow, live, skip int, pack *rowPacker) error {
+// writeWindow hands the window's live rows over, without the first skip.
+func (d *direct) writeWindow(live, skip int, pack *rowPacker) error {
 	if skip > 0 {
-		w.write(nil, nil, skip, "")
+		d.write(nil, nil, skip, "")
 	}
-	if err := pack.addRows(live-skip, w.write); err != nil {
+	if err := pack.addRows(live-skip, d.write); err != nil {
 		return &finalError{err}
 	}
 	for d.gone.next() {
-		w.row(nil)
+		d.row(nil)
 	}
-	for _, l := range w.leaves {
+	for _, l := range d.leaves {
 		if err := l.check(); err != nil {
 			return &finalError{&CorruptFileError{Kind: DataFileKind, Path: d.task.File.path, Err: err}} // too late for another decoder
 		}
@@ -231,31 +167,22 @@ func (d *direct) writeWindow(w *rowWindow, live, skip int, pack *rowPacker) erro
 	return nil
 }
 
-// rowWindow is a run of rows whose levels are decoded and whose values are ready to be written, in order and once.
-type rowWindow struct {
-	side   int
-	cells  []directCell
-	leaves []*leaf // in the order of the columns
-	rows   int
-	gone   *deletedRows
-}
-
 // write appends the next n live rows to buf and their ends to ends.
-func (w *rowWindow) write(buf []byte, ends []int, n int, closing string) ([]byte, []int) {
+func (d *direct) write(buf []byte, ends []int, n int, closing string) ([]byte, []int) {
 	for range n {
-		for w.gone.next() {
-			buf = w.row(buf)[:len(buf)]
+		for d.gone.next() {
+			buf = d.row(buf)[:len(buf)]
 		}
-		buf = append(w.row(buf), closing...)
+		buf = append(d.row(buf), closing...)
 		ends = append(ends, len(buf))
 	}
 	return buf, ends
 }
 
 // row appends the next row, live or not.
-func (w *rowWindow) row(buf []byte) []byte {
-	for i := range w.cells {
-		c := &w.cells[i]
+func (d *direct) row(buf []byte) []byte {
+	for i := range d.cells {
+		c := &d.cells[i]
 		buf = c.node.append(c.label.append(buf))
 	}
 	return buf

@@ -32,10 +32,10 @@ type blockRange struct {
 const maxGap = 64 << 10
 
 // useGroup says which columns of which row group are read next.
-func (f *blockFile) useGroup(group *rowGroupFacts, columns []*fileColumn) {
+func (f *blockFile) useGroup(group *rowGroupFacts, leaves []*leaf) {
 	f.release()
-	for _, c := range columns {
-		chunk := &group.chunks[c.index]
+	for _, l := range leaves {
+		chunk := &group.chunks[l.index]
 		f.ranges = append(f.ranges, blockRange{beg: chunk.start, end: chunk.start + chunk.length})
 	}
 	slices.SortFunc(f.ranges, func(a, b blockRange) int { return cmp.Compare(a.beg, b.beg) })

@@ -115,7 +115,7 @@ func (w *worker) stretches(f *directFile, skip int64) (all []*stretch, err error
 		next.from, next.to = g, g+1
 		next.live = group.rows - gone.among(group.rows)
 		next.skip = min(max(skip-next.before, 0), next.live)
-		if next.stored, next.weight, err = w.weigh(f.task, group, d.columns); err != nil {
+		if next.stored, next.weight, err = w.weigh(f.task, group, d.leaves); err != nil {
 			return nil, err
 		}
 		all = w.lengthen(all, next)
@@ -178,9 +178,9 @@ func (s *stretch) append(next *stretch) {
 
 // weigh finds out how many bytes of a row group are read, and how many reading holds. errIndirect: it is encoded in a way
 // that is not read directly.
-func (w *worker) weigh(t Task, group *rowGroupFacts, columns []*fileColumn) (stored, held int64, err error) {
-	for _, c := range columns {
-		chunk := &group.chunks[c.index]
+func (w *worker) weigh(t Task, group *rowGroupFacts, leaves []*leaf) (stored, held int64, err error) {
+	for _, l := range leaves {
+		chunk := &group.chunks[l.index]
 		if chunk.encodings&^readable != 0 {
 			return 0, 0, errIndirect
 		}

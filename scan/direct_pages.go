@@ -9,52 +9,112 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/compress"
 )
 
-// chunkPages goes through the pages of a column chunk, which lie one behind another. It is for one goroutine.
+// chunkPages goes through the pages of a column chunk, which lie one behind another.
 type chunkPages struct {
 	chunk  *chunk
 	source *blockFile
 	codec  compress.Codec // nil: pages are stored as they are
 	at     int64          // where the next page begins
 
-	// rooms hold what was decompressed: the page that was given last, and the one before where somebody still has it.
+	// rooms hold what was decompressed: the page that was given last, and the one that is read ahead of being asked for.
 	rooms      [2][]byte
 	last       int
 	dictionary []byte
+
+	// A page is read ahead once the pages are put into wanted, and comes through ahead. nil: each is read when asked for.
+	wanted chan<- *chunkPages
+	ahead  chan pageOrError
 }
 
-// page is a page's levels and values, which stay as they are until the next page is read; see chunkPages.next.
+// page is a page's levels and values. They stay as they are until the next page is asked for, a dictionary's until the end
+// of its column chunk.
 type page struct {
 	pageHeader
 	reps, defs []byte // of the second version of data pages; those of the first are in front of the values
 	values     []byte
 }
 
-// roomBehind is how many bytes behind a page the zstd decoder wants to write to.
-const roomBehind = 64
+type pageOrError struct {
+	page page
+	err  error
+}
 
-// open begins at the front of a column chunk.
+// openPages begins at the front of a row group's column chunks. ahead says whether the next page of each is read and
+// decompressed by a goroutine of its own while rows are written. close ends that, and gives the memory of pages back.
+func (t Task) openPages(group *rowGroupFacts, leaves []*leaf, source *blockFile, ahead bool) (closePages func(), err error) {
+	for _, l := range leaves {
+		l.begin(&group.chunks[l.index])
+		if err := l.pages.open(&group.chunks[l.index], source); err != nil {
+			return func() {}, err
+		}
+	}
+	if !ahead {
+		return func() { release(leaves) }, nil
+	}
+	wanted, ended := make(chan *chunkPages, len(leaves)), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for p := range wanted {
+			var next pageOrError
+			next.err = t.catching(func() (err error) {
+				next.page, err = p.read()
+				return err
+			})
+			p.ahead <- next
+		}
+	}()
+	for _, l := range leaves {
+		l.pages.readAhead(wanted)
+	}
+	return func() {
+		close(wanted)
+		<-ended
+		release(leaves)
+	}, nil
+}
+
+func release(leaves []*leaf) {
+	for _, l := range leaves {
+		l.pages.close()
+	}
+}
+
 func (p *chunkPages) open(c *chunk, source *blockFile) (err error) {
-	p.chunk, p.source, p.at, p.codec = c, source, c.start, nil
+	*p = chunkPages{chunk: c, source: source, at: c.start}
 	if codec := compress.Compression(c.codec); codec != compress.Codecs.Uncompressed {
 		p.codec, err = compress.GetCodec(codec)
 	}
 	return err
 }
 
-// close gives the memory of pages back.
+func (p *chunkPages) readAhead(wanted chan<- *chunkPages) {
+	p.wanted, p.ahead = wanted, make(chan pageOrError, 1)
+	wanted <- p
+}
+
 func (p *chunkPages) close() {
-	if p.source == nil {
-		return
-	}
 	for _, b := range [][]byte{p.rooms[0], p.rooms[1], p.dictionary} {
 		p.source.buffer.put(b)
 	}
-	p.rooms, p.dictionary, p.source = [2][]byte{}, nil, nil
+	*p = chunkPages{}
 }
 
-// next reads the next page. What it gave before may be written to, a dictionary excepted, and the page before where it is
-// to be kept.
-func (p *chunkPages) next(keep bool) (page, error) {
+// next is the next page.
+func (p *chunkPages) next() (page, error) {
+	if p.wanted == nil {
+		return p.read()
+	}
+	next := <-p.ahead
+	if next.err == nil {
+		p.wanted <- p // there is room for each column once
+	} else {
+		p.ahead <- next
+	}
+	return next.page, next.err
+}
+
+// read reads the next page. The one before may still be in use where pages are read ahead.
+func (p *chunkPages) read() (page, error) {
 	h, size, err := p.header()
 	if err != nil {
 		return page{}, err
@@ -67,12 +127,8 @@ func (p *chunkPages) next(keep bool) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	out := page{pageHeader: h}
-	if h.kind == dataPageV2 {
-		out.reps, body = body[:h.repBytes], body[h.repBytes:]
-		out.defs, body = body[:h.defBytes], body[h.defBytes:]
-	}
-	if out.values, err = p.values(out, body, keep); err != nil {
+	out, err := p.decompress(h, body)
+	if err != nil {
 		return page{}, fmt.Errorf("the page at byte %d: %w", p.at, err)
 	}
 	p.at += size + h.compressed
@@ -82,11 +138,13 @@ func (p *chunkPages) next(keep bool) (page, error) {
 // mostHeader is more than a header with the largest statistics has.
 const mostHeader = 16 << 20
 
+var errNoMorePages = errors.New("the column chunk ends before its values")
+
 // header reads the header of the next page, and says how many bytes it has.
 func (p *chunkPages) header() (h pageHeader, size int64, err error) {
 	left := p.chunk.start + p.chunk.length - p.at
 	if left <= 0 {
-		return h, 0, errors.New("the column chunk ends before its values")
+		return h, 0, errNoMorePages
 	}
 	for n := min(left, 256); ; n = min(left, 8*n) {
 		view, err := p.source.view(p.at, n)
@@ -103,38 +161,48 @@ func (p *chunkPages) header() (h pageHeader, size int64, err error) {
 	}
 }
 
-// values are what a page's body holds behind the levels of the second version, decompressed.
-func (p *chunkPages) values(of page, body []byte, keep bool) ([]byte, error) {
-	n := of.uncompressed - of.repBytes - of.defBytes
-	if n == 0 && len(body) == 0 {
-		return nil, nil
+// decompress makes a page of a body. Levels of the second version are never compressed.
+func (p *chunkPages) decompress(h pageHeader, body []byte) (page, error) {
+	levels := h.repBytes + h.defBytes
+	if h.uncompressed > max(mostPage, p.chunk.decompressed) {
+		return page{}, fmt.Errorf("it is said to have %d bytes uncompressed", h.uncompressed)
 	}
-	if n > max(mostPage, p.chunk.decompressed) {
-		return nil, fmt.Errorf("it is said to have %d bytes uncompressed", of.uncompressed)
+	if err := p.chunk.checkSnappy(h, body[levels:]); err != nil {
+		return page{}, err
 	}
-	if err := p.chunk.checkSnappy(of.pageHeader, body); err != nil {
-		return nil, err
+	out := page{pageHeader: h}
+	whole, values := body, body[levels:]
+	switch stored := p.codec == nil || h.stored; {
+	case stored && !p.source.moves(p.at):
+	case stored:
+		whole = append(p.room(h.kind, int64(len(body)))[:0], body...)
+		values = whole[levels:]
+	default:
+		whole = p.room(h.kind, h.uncompressed)
+		copy(whole, body[:levels])
+		if len(values) == 0 && h.uncompressed == levels {
+			break // there is nothing to make nothing of
+		}
+		var err error
+		if values, err = compress.Decode(p.codec, whole[levels:], values); err != nil {
+			return page{}, err
+		}
+		if n := h.uncompressed - levels; int64(len(values)) != n {
+			return page{}, fmt.Errorf("it is said to have %d bytes uncompressed and has %d", n, len(values))
+		}
 	}
-	stored := p.codec == nil || of.stored
-	if stored && !p.source.moves(p.at) {
-		return body, nil
-	}
-	room := p.room(of.kind, n, keep)
-	if stored {
-		return append(room[:0], body...), nil
-	}
-	out, err := compress.Decode(p.codec, room, body)
-	if err == nil && int64(len(out)) != n {
-		err = fmt.Errorf("it is said to have %d bytes uncompressed and has %d", n, len(out))
-	}
-	return out, err
+	out.reps, out.defs, out.values = whole[:h.repBytes], whole[h.repBytes:levels], values
+	return out, nil
 }
 
+// roomBehind is how many bytes behind a page the zstd decoder wants to write to.
+const roomBehind = 64
+
 // room is memory for n bytes.
-func (p *chunkPages) room(kind, n int64, keep bool) []byte {
+func (p *chunkPages) room(kind, n int64) []byte {
 	room := &p.dictionary
 	if kind != dictionaryPage {
-		if keep {
+		if p.wanted != nil {
 			p.last = 1 - p.last
 		}
 		room = &p.rooms[p.last]

@@ -11,11 +11,9 @@ import (
 // layout finds the columns of a schema in a Parquet file, by field id. Every method that fails does so with errIndirect:
 // the general decoder knows more forms of files, and the errors of those that are wrong.
 type layout struct {
-	file    *schema.Schema
-	columns []*fileColumn // those of the other side, if that is laid out already
-	side    int
-	leaves  []*leaf
-	absent  bool // the file lacks a column
+	file   *schema.Schema
+	leaves []*leaf
+	absent bool // the file lacks a column
 }
 
 // cells are the columns of a row or struct. def and rep are the levels of what holds them.
@@ -126,20 +124,15 @@ func repeatedFields(g *schema.GroupNode, ids ...int) ([]schema.Node, error) {
 }
 
 func (l *layout) leaf(t iceberg.Type, n *schema.PrimitiveNode, def, rep uint8) (node, error) {
-	at := len(l.leaves)
-	if at == len(l.columns) {
-		values := plainValues(t, n)
-		index := l.file.ColumnIndexByNode(n)
-		if values == nil || index < 0 {
-			return nil, errIndirect
-		}
-		c := &fileColumn{index: index, maxDef: def, maxRep: rep, plain: values, indexed: indexed{values: plainValues(t, n)}}
-		if _, ok := t.(iceberg.BooleanType); ok {
-			c.runs = &runBooleans{}
-		}
-		l.columns = append(l.columns, c)
+	values := plainValues(t, n)
+	index := l.file.ColumnIndexByNode(n)
+	if values == nil || index < 0 {
+		return nil, errIndirect
 	}
-	out := &leaf{column: l.columns[at], side: l.side, maxDef: def}
+	out := &leaf{index: index, maxDef: def, maxRep: rep, plain: values, indexed: indexed{values: plainValues(t, n)}}
+	if _, ok := t.(iceberg.BooleanType); ok {
+		out.runs = &runBooleans{}
+	}
 	l.leaves = append(l.leaves, out)
 	return out, nil
 }

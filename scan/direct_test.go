@@ -308,7 +308,7 @@ func TestDirectRowsAreThoseOfTheGeneralDecoder(t *testing.T) {
 		skip := rapid.IntRange(0, len(want)).Draw(rt, "skip")
 		opts := ReadOptions{
 			BatchRows: rapid.SampledFrom([]int{1, 7, 4096}).Draw(rt, "batch rows"), BatchBytes: int64(rapid.SampledFrom([]int{10, 1 << 20}).Draw(rt, "batch bytes")),
-			stretch: rapid.SampledFrom([]int64{1, 1000, 1 << 20}).Draw(rt, "stretch"), beside: besideOrNot(rt), Parallelism: 2,
+			stretch: rapid.SampledFrom([]int64{1, 1000, 1 << 20}).Draw(rt, "stretch"), ahead: aheadOrNot(rt), Parallelism: 2,
 		}
 		got, done, err := directRows(t, plan, task, int64(skip), opts)
 		require.NoError(rt, err)
@@ -335,15 +335,15 @@ func TestDirectRowsFollowAChangedSchema(t *testing.T) {
 		plan, task := randomFile(rt, f, written, read)
 		want, err := generalRows(rt, t, plan, task)
 		require.NoError(rt, err)
-		got, _, err := directRows(t, plan, task, 0, ReadOptions{beside: besideOrNot(rt), Parallelism: 2})
+		got, _, err := directRows(t, plan, task, 0, ReadOptions{ahead: aheadOrNot(rt), Parallelism: 2})
 		require.NoError(rt, err)
 		require.Equal(rt, want, got)
 	})
 }
 
-// besideOrNot is how many rows a row group must have to be decoded beside the writing of its rows.
-func besideOrNot(t *rapid.T) int64 {
-	return rapid.SampledFrom([]int64{1, 1 << 40}).Draw(t, "decoded beside from")
+// aheadOrNot is how many rows a row group must have so that its pages are read ahead.
+func aheadOrNot(t *rapid.T) int64 {
+	return rapid.SampledFrom([]int64{1, 1 << 40}).Draw(t, "read ahead from")
 }
 
 // Any byte of a file may be wrong. Then the rows before the fault are right, and the general decoder gets the rest.
@@ -361,7 +361,7 @@ func TestDirectReadingSurvivesBrokenFiles(t *testing.T) {
 		}
 		require.NoError(rt, os.WriteFile(f.path("a.parquet"), raw, 0o600))
 		_, _, err = directRows(t, plan, task, 0, ReadOptions{
-			stretch: rapid.SampledFrom([]int64{1, 1 << 20}).Draw(rt, "stretch"), beside: besideOrNot(rt), Parallelism: 2,
+			stretch: rapid.SampledFrom([]int64{1, 1 << 20}).Draw(rt, "stretch"), ahead: aheadOrNot(rt), Parallelism: 2,
 		})
 		var corrupt *CorruptFileError
 		if err != nil && !errors.As(err, &corrupt) {

@@ -22,9 +22,8 @@ type appender interface {
 type pageValues interface {
 	// page begins a page, or the dictionary, that holds n values.
 	page(data []byte, n int)
-	// ready makes the next n values the ones that the appender writes, as 0 ≤ i < n, in this order and each once. There is
-	// an appender for each side, 0 and 1: it is not used any more when ready is called for its side again.
-	ready(n, side int) (appender, error)
+	// ready makes the next n values the ones that the appender writes, as 0 ≤ i < n, in this order and each once.
+	ready(n int) (appender, error)
 }
 
 // plainValues chooses how to write values of an Iceberg type from PLAIN pages of a Parquet column; nil where only the
@@ -42,11 +41,13 @@ func plainValues(t iceberg.Type, n *schema.PrimitiveNode) pageValues {
 		return plainFloats(t, n)
 	case iceberg.DateType:
 		if _, ok := logical.(schema.DateLogicalType); ok && n.PhysicalType() == parquet.Types.Int32 {
-			return newPlain(func() (appender, *[]int32) { c := &dates{}; return c, &c.values })
+			c := &dates{}
+			return &plain[int32]{out: c, set: func(v []int32) { c.values = v }}
 		}
 	case iceberg.TimeType:
 		if l, ok := logical.(schema.TimeLogicalType); ok && l.TimeUnit() == schema.TimeUnitMicros {
-			return newPlain(func() (appender, *[]int64) { c := &times[int64]{nanos: 1000}; return c, &c.values })
+			c := &times[int64]{nanos: 1000}
+			return &plain[int64]{out: c, set: func(v []int64) { c.values = v }}
 		}
 	case iceberg.TimestampType:
 		return plainTimestamps(n, schema.TimeUnitMicros, false)
@@ -66,17 +67,13 @@ func plainValues(t iceberg.Type, n *schema.PrimitiveNode) pageValues {
 		}
 	case iceberg.UUIDType:
 		if _, ok := logical.(schema.UUIDLogicalType); ok && n.TypeLength() == 16 {
-			return newPlainFixed(16, func() (appender, func([]byte)) {
-				c := &uuids{}
-				return c, func(v []byte) { c.data = v }
-			})
+			c := &uuids{}
+			return &plainFixed{width: 16, out: c, set: func(v []byte) { c.data = v }}
 		}
 	case iceberg.FixedType:
 		if isNone(logical) && n.PhysicalType() == parquet.Types.FixedLenByteArray && n.TypeLength() == t.Len() {
-			return newPlainFixed(t.Len(), func() (appender, func([]byte)) {
-				c := &fixedHexes{width: t.Len()}
-				return c, func(v []byte) { c.data = v }
-			})
+			c := &fixedHexes{width: t.Len()}
+			return &plainFixed{width: t.Len(), out: c, set: func(v []byte) { c.data = v }}
 		}
 	case iceberg.DecimalType:
 		return plainDecimals(t, n)
@@ -94,10 +91,12 @@ func plainIntegers(t iceberg.Type, n *schema.PrimitiveNode) pageValues {
 	}
 	switch n.PhysicalType() {
 	case parquet.Types.Int32:
-		return newPlain(func() (appender, *[]int32) { c := &integers[int32]{}; return c, &c.values })
+		c := &integers[int32]{}
+		return &plain[int32]{out: c, set: func(v []int32) { c.values = v }}
 	case parquet.Types.Int64:
 		if _, ok := t.(iceberg.Int64Type); ok {
-			return newPlain(func() (appender, *[]int64) { c := &integers[int64]{}; return c, &c.values })
+			c := &integers[int64]{}
+			return &plain[int64]{out: c, set: func(v []int64) { c.values = v }}
 		}
 	}
 	return nil
@@ -109,11 +108,14 @@ func plainFloats(t iceberg.Type, n *schema.PrimitiveNode) pageValues {
 	case !isNone(n.LogicalType()):
 		return nil
 	case double && n.PhysicalType() == parquet.Types.Double:
-		return newPlain(func() (appender, *[]float64) { c := &float64s{}; return c, &c.values })
+		c := &float64s{}
+		return &plain[float64]{out: c, set: func(v []float64) { c.values = v }}
 	case double && n.PhysicalType() == parquet.Types.Float:
-		return newPlain(func() (appender, *[]float32) { c := &widenedFloats{}; return c, &c.values })
+		c := &widenedFloats{}
+		return &plain[float32]{out: c, set: func(v []float32) { c.values = v }}
 	case !double && n.PhysicalType() == parquet.Types.Float:
-		return newPlain(func() (appender, *[]float32) { c := &float32s{}; return c, &c.values })
+		c := &float32s{}
+		return &plain[float32]{out: c, set: func(v []float32) { c.values = v }}
 	}
 	return nil
 }
@@ -128,17 +130,13 @@ func plainTimestamps(n *schema.PrimitiveNode, unit schema.TimeUnitType, zoned bo
 		end = `+00:00"`
 	}
 	if unit == schema.TimeUnitNanos {
-		return newPlain(func() (appender, *[]int64) {
-			c := &timestampsIn[int64]{perDay: secondsPerDay * 1e9, perSecond: 1e9, digits: 9, end: end}
-			return c, &c.values
-		})
+		c := &timestampsIn[int64]{perDay: secondsPerDay * 1e9, perSecond: 1e9, digits: 9, end: end}
+		return &plain[int64]{out: c, set: func(v []int64) { c.values = v }}
 	}
 	var word [8]byte
 	copy(word[:], end)
-	return newPlain(func() (appender, *[]int64) {
-		c := &timestamps{end: getWord(word[:], 0), endSize: len(end)}
-		return c, &c.values
-	})
+	c := &timestamps{end: getWord(word[:], 0), endSize: len(end)}
+	return &plain[int64]{out: c, set: func(v []int64) { c.values = v }}
 }
 
 func plainDecimals(t iceberg.DecimalType, n *schema.PrimitiveNode) pageValues {
@@ -148,21 +146,19 @@ func plainDecimals(t iceberg.DecimalType, n *schema.PrimitiveNode) pageValues {
 	}
 	switch width := n.TypeLength(); {
 	case n.PhysicalType() == parquet.Types.Int32:
-		return newPlain(func() (appender, *[]int32) { c := &smallDecimals[int32]{scale: t.Scale()}; return c, &c.values })
+		c := &smallDecimals[int32]{scale: t.Scale()}
+		return &plain[int32]{out: c, set: func(v []int32) { c.values = v }}
 	case n.PhysicalType() == parquet.Types.Int64:
-		return newPlain(func() (appender, *[]int64) { c := &smallDecimals[int64]{scale: t.Scale()}; return c, &c.values })
+		c := &smallDecimals[int64]{scale: t.Scale()}
+		return &plain[int64]{out: c, set: func(v []int64) { c.values = v }}
 	case n.PhysicalType() != parquet.Types.FixedLenByteArray || width < 1 || width > 16:
 		return nil
 	case width <= 8:
-		return newPlainFixed(width, func() (appender, func([]byte)) {
-			c := &smallDecimals[int64]{scale: t.Scale()}
-			return c, func(v []byte) { c.values = bigEndian64(c.values[:0], v, width) }
-		})
+		c := &smallDecimals[int64]{scale: t.Scale()}
+		return &plainFixed{width: width, out: c, set: func(v []byte) { c.values = bigEndian64(c.values[:0], v, width) }}
 	default:
-		return newPlainFixed(width, func() (appender, func([]byte)) {
-			c := &decimals{scale: t.Scale()}
-			return c, func(v []byte) { c.values = bigEndian128(c.values[:0], v, width) }
-		})
+		c := &decimals{scale: t.Scale()}
+		return &plainFixed{width: width, out: c, set: func(v []byte) { c.values = bigEndian128(c.values[:0], v, width) }}
 	}
 }
 
@@ -193,72 +189,52 @@ func bigEndian128(out []decimal128.Num, data []byte, width int) []decimal128.Num
 
 // plain are values of a fixed width that a page holds as memory does.
 type plain[T int32 | int64 | float32 | float64] struct {
-	data  []byte
-	sides [2]struct {
-		out    appender
-		values *[]T // that it writes
-		room   []T
-	}
-}
-
-// newPlain makes the appenders of both sides.
-func newPlain[T int32 | int64 | float32 | float64](side func() (appender, *[]T)) *plain[T] {
-	p := &plain[T]{}
-	for i := range p.sides {
-		p.sides[i].out, p.sides[i].values = side()
-	}
-	return p
+	data []byte
+	out  appender
+	set  func([]T)
+	room []T
 }
 
 func (p *plain[T]) page(data []byte, _ int) { p.data = data }
 
-func (p *plain[T]) ready(n, side int) (appender, error) {
-	s := &p.sides[side]
+func (p *plain[T]) ready(n int) (appender, error) {
 	size := int(unsafe.Sizeof(*new(T)))
 	if len(p.data)/size < n {
 		return nil, errShortPage
 	}
 	if n == 0 {
-		return s.out, nil
+		return p.out, nil
 	}
 	here := p.data[:n*size]
 	p.data = p.data[n*size:]
 	// Pages begin anywhere, and only aligned memory is a []T. A dictionary mostly is aligned, and too large to hold twice.
 	if at := unsafe.Pointer(unsafe.SliceData(here)); uintptr(at)%unsafe.Alignof(*new(T)) == 0 {
-		*s.values = unsafe.Slice((*T)(at), n)
-		return s.out, nil
+		p.set(unsafe.Slice((*T)(at), n))
+		return p.out, nil
 	}
-	s.room = slices.Grow(s.room[:0], n)[:n]
-	copy(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s.room))), n*size), here)
-	*s.values = s.room
-	return s.out, nil
+	p.room = slices.Grow(p.room[:0], n)[:n]
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(p.room))), n*size), here)
+	p.set(p.room)
+	return p.out, nil
 }
 
 // plainFixed are values of a fixed number of bytes.
 type plainFixed struct {
 	data  []byte
 	width int
-	outs  [2]appender
-	sets  [2]func([]byte)
-}
-
-func newPlainFixed(width int, side func() (appender, func([]byte))) *plainFixed {
-	p := &plainFixed{width: width}
-	for i := range p.outs {
-		p.outs[i], p.sets[i] = side()
-	}
-	return p
+	out   appender
+	set   func([]byte)
 }
 
 func (p *plainFixed) page(data []byte, _ int) { p.data = data }
 
-func (p *plainFixed) ready(n, side int) (appender, error) {
+func (p *plainFixed) ready(n int) (appender, error) {
 	if len(p.data)/p.width < n {
 		return nil, errShortPage
 	}
-	p.sets[side](p.data[:n*p.width])
+	p.set(p.data[:n*p.width])
 	p.data = p.data[n*p.width:]
-	return p.outs[side], nil
+	return p.out, nil
 }
 
 type fixedHexes struct {
@@ -272,21 +248,19 @@ func (c *fixedHexes) append(b []byte, i int) []byte {
 
 // plainBooleans are bits.
 type plainBooleans struct {
-	bits []byte
-	at   int // bit of the next value
-	outs [2]booleans
+	at  int // bit of the next value
+	out booleans
 }
 
-func (p *plainBooleans) page(data []byte, _ int) { p.at, p.bits = 0, data }
+func (p *plainBooleans) page(data []byte, _ int) { p.at, p.out.bits = 0, data }
 
-func (p *plainBooleans) ready(n, side int) (appender, error) {
-	if 8*len(p.bits) < p.at+n {
+func (p *plainBooleans) ready(n int) (appender, error) {
+	if 8*len(p.out.bits) < p.at+n {
 		return nil, errShortPage
 	}
-	out := &p.outs[side]
-	out.bits, out.offset = p.bits, p.at
+	p.out.offset = p.at
 	p.at += n
-	return out, nil
+	return &p.out, nil
 }
 
 // prefixed are byte arrays, each behind its length. They are written from where they lie in the page.
@@ -294,36 +268,35 @@ type prefixed struct {
 	data  []byte
 	at    int // of the next length
 	write func(b, data []byte, beg, end int) []byte
-	outs  [2]prefixedRun
 }
 
 func (p *prefixed) page(data []byte, _ int) { p.data, p.at = data, 0 }
 
 // ready walks the lengths, so that append needs no check.
-func (p *prefixed) ready(n, side int) (appender, error) {
-	out := &p.outs[side]
-	*out = prefixedRun{data: p.data, at: p.at, write: p.write}
-	return out, p.pass(n)
-}
-
-func (p *prefixed) pass(n int) error {
+func (p *prefixed) ready(n int) (appender, error) {
 	at := p.at
 	for range n {
 		if at+4 > len(p.data) {
-			return errShortPage
+			return nil, errShortPage
 		}
 		at += 4 + int(binary.LittleEndian.Uint32(p.data[at:]))
 	}
 	if at > len(p.data) {
-		return errShortPage
+		return nil, errShortPage
 	}
-	p.at = at
-	return nil
+	return p, nil
 }
 
-// all makes all n values ready in any order, for both sides.
+func (p *prefixed) append(b []byte, _ int) []byte {
+	beg := p.at + 4
+	end := beg + int(binary.LittleEndian.Uint32(p.data[p.at:]))
+	p.at = end
+	return p.write(b, p.data, beg, end)
+}
+
+// all makes all n values ready in any order.
 func (p *prefixed) all(n int) (appender, error) {
-	if err := p.pass(n); err != nil {
+	if _, err := p.ready(n); err != nil {
 		return nil, err
 	}
 	out := &scattered{data: p.data, starts: make([]uint32, n), write: p.write}
@@ -333,20 +306,6 @@ func (p *prefixed) all(n int) (appender, error) {
 		at += 4 + binary.LittleEndian.Uint32(p.data[at:])
 	}
 	return out, nil
-}
-
-// prefixedRun are byte arrays beside each other.
-type prefixedRun struct {
-	data  []byte
-	at    int // of the next length
-	write func(b, data []byte, beg, end int) []byte
-}
-
-func (p *prefixedRun) append(b []byte, _ int) []byte {
-	beg := p.at + 4
-	end := beg + int(binary.LittleEndian.Uint32(p.data[p.at:]))
-	p.at = end
-	return p.write(b, p.data, beg, end)
 }
 
 // scattered are byte arrays of a dictionary.
@@ -381,8 +340,8 @@ type encodedValues struct {
 const block = 32
 
 // encode encodes the next n values behind those that are there.
-func (e *encodedValues) encode(values pageValues, n, side int) error {
-	from, err := values.ready(n, side)
+func (e *encodedValues) encode(values pageValues, n int) error {
+	from, err := values.ready(n)
 	if err != nil {
 		return err
 	}
@@ -417,68 +376,55 @@ const reuse = 4
 type indexed struct {
 	values  pageValues    // of the dictionary
 	encoded encodedValues // the same encoded, if they occur often
-	outs    [2]appender   // write value i of the dictionary
+	out     appender      // writes value i of the dictionary
 	size    uint32
 
 	indices hybrid
+	now     []uint32
 	bad     bool
-	sides   [2]indexedRun
 }
 
-// indexedRun are values of a dictionary by their indices.
-type indexedRun struct {
-	out appender
-	now []uint32
-}
-
-// dictionary begins a column chunk's dictionary of n values. often says whether they are worth encoding beforehand, and
-// both whether both sides are used.
-func (p *indexed) dictionary(data []byte, n int, often, both bool) (err error) {
+// dictionary begins a column chunk's dictionary of n values. often says whether they are worth encoding beforehand.
+func (p *indexed) dictionary(data []byte, n int, often bool) (err error) {
 	p.size = uint32(n)
 	p.values.page(data, n)
 	p.encoded.reset()
 	if often {
-		p.outs = [2]appender{&p.encoded, &p.encoded}
-		return p.encoded.encode(p.values, n, 0)
+		p.out = &p.encoded
+		return p.encoded.encode(p.values, n)
 	}
 	if strings, ok := p.values.(*prefixed); ok {
-		p.outs[0], err = strings.all(n)
-		p.outs[1] = p.outs[0]
+		p.out, err = strings.all(n)
 		return err
 	}
-	if p.outs[0], err = p.values.ready(n, 0); err != nil || !both {
-		return err
-	}
-	p.values.page(data, n)
-	p.outs[1], err = p.values.ready(n, 1)
+	p.out, err = p.values.ready(n)
 	return err
 }
 
 func (p *indexed) page(data []byte, _ int) {
-	p.bad = p.outs[0] == nil || len(data) == 0 || data[0] > 32
+	p.bad = p.out == nil || len(data) == 0 || data[0] > 32
 	if !p.bad {
 		p.indices = newHybrid(data[1:], int(data[0]))
 	}
 }
 
-func (p *indexed) ready(n, side int) (appender, error) {
-	s := &p.sides[side]
+func (p *indexed) ready(n int) (appender, error) {
 	if n == 0 {
-		return s, nil
+		return p, nil
 	}
 	if p.bad {
 		return nil, errShortPage
 	}
-	s.out, s.now = p.outs[side], slices.Grow(s.now[:0], n)[:n]
-	return s, p.indices.numbers(s.now, p.size)
+	p.now = slices.Grow(p.now[:0], n)[:n]
+	return p, p.indices.numbers(p.now, p.size)
 }
 
-func (r *indexedRun) append(b []byte, i int) []byte { return r.out.append(b, int(r.now[i])) }
+func (p *indexed) append(b []byte, i int) []byte { return p.out.append(b, int(p.now[i])) }
 
 // runBooleans are booleans in runs, behind the runs' length.
 type runBooleans struct {
-	runs  hybrid
-	sides [2]booleanBytes
+	runs hybrid
+	room []uint8
 }
 
 func (p *runBooleans) page(data []byte, _ int) {
@@ -488,17 +434,17 @@ func (p *runBooleans) page(data []byte, _ int) {
 	}
 }
 
-func (p *runBooleans) ready(n, side int) (appender, error) {
-	s := &p.sides[side]
-	*s = slices.Grow((*s)[:0], n)[:n]
-	return s, p.runs.small(*s)
+func (p *runBooleans) ready(n int) (appender, error) {
+	p.room = slices.Grow(p.room[:0], n)[:n]
+	if err := p.runs.small(p.room); err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
-type booleanBytes []uint8
-
-func (p *booleanBytes) append(b []byte, i int) []byte {
+func (p *runBooleans) append(b []byte, i int) []byte {
 	n := len(b)
-	t := int((*p)[i])
+	t := int(p.room[i])
 	putWord(b, n, boolWords[t])
 	return b[:n+5-t]
 }

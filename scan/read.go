@@ -51,8 +51,8 @@ type ReadOptions struct {
 	SpillDir string
 
 	// Tests make these small: the stored bytes that a worker reads of a file before another may go on, and the rows that a
-	// row group has at least so that its pages are decoded beside the writing of its rows.
-	stretch, beside int64
+	// row group has at least so that its pages are read ahead of the writing of its rows.
+	stretch, ahead int64
 }
 
 // held is how many bytes may wait for the consumer or be in the works.
@@ -65,7 +65,7 @@ func (o ReadOptions) withDefaults() ReadOptions {
 	o.Parallelism = cmp.Or(max(o.Parallelism, 0), runtime.GOMAXPROCS(0))
 	o.Memory = cmp.Or(max(o.Memory, 0), 256<<20)
 	o.stretch = cmp.Or(o.stretch, 4<<20)
-	o.beside = cmp.Or(o.beside, 4*windowRows)
+	o.ahead = cmp.Or(o.ahead, 4*windowRows)
 	return o
 }
 

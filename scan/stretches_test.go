@@ -119,7 +119,7 @@ func TestAnyNumberOfWorkersGivesTheSameBatches(t *testing.T) {
 		opts := ReadOptions{
 			From: rapid.Int64Range(0, int64(len(want))).Draw(rt, "from"), BatchRows: rapid.SampledFrom([]int{3, 100, 4096}).Draw(rt, "batch rows"),
 			Memory: rapid.SampledFrom([]int64{1, 20_000, 1 << 28}).Draw(rt, "memory"), stretch: rapid.SampledFrom([]int64{1, 2000, 1 << 20}).Draw(rt, "stretch"),
-			beside: besideOrNot(rt), Parallelism: 1,
+			ahead: aheadOrNot(rt), Parallelism: 1,
 		}
 		rows, one := allRows(t.Context(), rt, plan, opts)
 		require.Equal(rt, want[opts.From:], rows)

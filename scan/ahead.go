@@ -40,7 +40,7 @@ type fetched struct {
 	path  string
 	size  int64 // that it counts
 	ready chan struct{}
-	file  iceio.File
+	body  []byte
 	err   error
 }
 
@@ -94,7 +94,7 @@ func (a *ahead) reserve(i int, size int64) *fetched {
 // fetch is called by few goroutines again and again: the stacks that a request needs are deep, and grow once in each.
 func (a *ahead) fetch(f *fetched) {
 	defer close(f.ready)
-	f.file, f.err = a.whole(f.path)
+	f.body, f.err = a.whole(f.path)
 }
 
 // prefixIO is a file IO that reads the first bytes of a file in one request, without opening it.
@@ -103,7 +103,7 @@ type prefixIO interface {
 }
 
 // whole reads all of a file.
-func (a *ahead) whole(path string) (iceio.File, error) {
+func (a *ahead) whole(path string) ([]byte, error) {
 	files := catalog.Within(a.ctx, a.fs)
 	if store, ok := files.(prefixIO); ok {
 		body, err := store.ReadPrefix(path, aheadLargest+1)
@@ -113,7 +113,7 @@ func (a *ahead) whole(path string) (iceio.File, error) {
 		if len(body) > aheadLargest {
 			return nil, errLargerThanSaid
 		}
-		return memoryFile{bytes.NewReader(body), path}, nil
+		return body, nil
 	}
 	f, err := watch(a.ctx, files).Open(path)
 	if err != nil {
@@ -131,7 +131,7 @@ func (a *ahead) whole(path string) (iceio.File, error) {
 	if n, err := f.ReadAt(body, 0); n < len(body) {
 		return nil, err
 	}
-	return memoryFile{bytes.NewReader(body), path}, nil
+	return body, nil
 }
 
 // errLargerThanSaid sends a file to its reader, who looks at that.
@@ -149,30 +149,21 @@ func (a *ahead) fileIO(i int) iceio.IO {
 	}
 	<-f.ready
 	a.room.Release(f.size)
-	return &lent{IO: a.fs, path: a.tasks[i].File.path, first: f}
+	return &lent{a.fs, f}
 }
 
 // close waits until nothing is fetched any more. ctx must have ended.
 func (a *ahead) close() { a.done.Wait() }
 
-// lent gives one fetched file away, and opens every other itself.
+// lent knows one file that was fetched, and opens every other itself.
 type lent struct {
 	iceio.IO
-	path string
-
-	mu    sync.Mutex
-	first *fetched
+	*fetched
 }
 
 func (l *lent) Open(name string) (iceio.File, error) {
-	l.mu.Lock()
-	first := l.first
-	if name == l.path {
-		l.first = nil
-	}
-	l.mu.Unlock()
-	if name == l.path && first != nil && first.err == nil {
-		return first.file, nil
+	if name == l.path && l.err == nil {
+		return memoryFile{bytes.NewReader(l.body), name}, nil
 	}
 	return l.IO.Open(name) // again where fetching failed, so that the reader meets the error itself
 }

@@ -11,7 +11,7 @@ import (
 
 // direct writes rows as JSON right from a Parquet file's pages: no Arrow arrays in between, strings copied once, from the
 // page into the row, and each value of a dictionary encoded once. It is a second way to the same bytes and knows only the
-// plain cases: a whole file without equality deletes, columns found by field id in the types that Iceberg writers use.
+// plain cases: a whole file, columns found by field id in the types that Iceberg writers use.
 // Whatever else it meets it leaves to the general decoder, with errIndirect.
 type direct struct {
 	task     Task
@@ -26,7 +26,10 @@ type direct struct {
 const windowRows = 4096
 
 // readsDirectly reports whether a task is one that direct may know how to read.
-func (t Task) readsDirectly() bool { return len(t.Deletes.Equality) == 0 && t.part == (part{}) }
+func (t Task) readsDirectly(opts ReadOptions) bool {
+	equality := len(t.Deletes.Equality) > 0
+	return t.part == (part{}) && (!equality || t.File.Data.FileSizeBytes() >= opts.equality)
+}
 
 // readDirect writes a stretch's live rows without the first skip of them. On errIndirect the first done of them are
 // written or were to be skipped, and the rest is not.

@@ -87,18 +87,17 @@ func (f *blockFile) rangeAt(off int64) (*blockRange, error) {
 	return &f.ranges[i], nil
 }
 
-// load reads the block that begins at off, with n bytes at least, or all of a range that is no larger than a block. What
-// of it the last block holds is not read again.
+// load makes the block begin at off and have n bytes at least, or all of a range that is no larger than a block. What the
+// block holds of it stays, and a block's bytes are read behind that.
 func (f *blockFile) load(r *blockRange, off, n int64) error {
-	size := max(f.size, n)
 	if r.end-r.beg <= f.size {
 		off = r.beg
 	}
-	size = min(size, r.end-off)
 	var kept []byte
 	if off >= r.at && off < r.at+int64(len(r.block)) {
 		kept = r.block[off-r.at:]
 	}
+	size := min(max(f.size+int64(len(kept)), n), r.end-off)
 	block := r.block
 	if int64(cap(block)) < size {
 		block = f.buffer.get(int(size))

@@ -3,6 +3,8 @@
 package scan
 
 import (
+	"context"
+
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 )
 
@@ -16,12 +18,64 @@ type deletedRows struct {
 	row    uint32
 }
 
-// deletedPositions reads the position deletes or the vector of a file; nil: it has none.
-func (w *worker) deletedPositions(f *directFile) (*roaring64.Bitmap, error) {
-	if f.task.Deletes.None() {
+// deletedPositions are the positions of a file's rows that deletes remove; nil: it has no deletes.
+func (w *worker) deletedPositions(f *directFile) (gone *roaring64.Bitmap, err error) {
+	deletes := f.task.Deletes
+	if deletes.None() {
 		return nil, nil
 	}
-	return w.positions.of(f.files.ctx, f.task.File, f.task.Deletes, w.plan.after.SnapshotID)
+	if gone, err = w.positions.of(f.files.ctx, f.task.File, deletes, w.plan.after.SnapshotID); err != nil {
+		return nil, err
+	}
+	if len(deletes.Equality) > 0 {
+		err = w.plan.addEqual(f.files.ctx, gone, f.task)
+	}
+	return gone, err
+}
+
+// addEqual adds the positions of the rows of a task's file that its equality deletes remove. Only the columns that are
+// compared are read for that.
+func (p *Plan) addEqual(ctx context.Context, gone *roaring64.Bitmap, t Task) error {
+	var compared []string
+	for _, id := range comparedIDs(t.Deletes.Equality) {
+		if name, ok := p.schema.FindColumnName(id); ok {
+			compared = append(compared, name)
+		}
+	}
+	if len(compared) == 0 {
+		compared = countColumns(p.schema) // and beside them what has left the schema
+	}
+	e, err := p.equalityOf(t, compared)
+	if err != nil {
+		return err
+	}
+	if e == nil {
+		return errIndirect
+	}
+	applied, free, err := e.applied(ctx, t.Deletes.Equality)
+	defer free()
+	if err != nil {
+		return err
+	}
+	t.Deletes = Deletes{} // a row's place among all of them is its position
+	at := uint64(0)
+	for batch, err := range e.view.decode(ctx, t, e.wanted, defaultDecodeRows) {
+		if err != nil {
+			return err
+		}
+		marks, err := marked(batch, applied)
+		batch.Release()
+		if err != nil {
+			return err
+		}
+		for i, deleted := range marks {
+			if deleted {
+				gone.Add(at + uint64(i))
+			}
+		}
+		at += uint64(len(marks))
+	}
+	return nil
 }
 
 // among counts the deleted ones among the next n rows.

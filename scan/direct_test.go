@@ -84,7 +84,7 @@ func TestDirectRowsAreThoseOfTheGeneralDecoderOnTheCorpus(t *testing.T) {
 			}
 			for _, task := range plan.Tasks {
 				key := fmt.Sprint(task.File.Path(), " ", plan.Schema.ID)
-				if seen[key] || !task.readsDirectly() {
+				if seen[key] || !task.readsDirectly(ReadOptions{}) {
 					continue
 				}
 				seen[key] = true

@@ -198,14 +198,23 @@ func eachKey(batch arrow.RecordBatch, codes []keyCode, visit func(row int, key [
 	return nil
 }
 
-// left are the rows of a batch that nothing deletes, without the columns that were read for that. It releases the batch.
-func (e *equality) left(ctx context.Context, batch arrow.RecordBatch, applied []*appliedDeletes) (arrow.RecordBatch, error) {
-	defer func() { batch.Release() }()
+// marked tells which rows of a batch are deleted.
+func marked(batch arrow.RecordBatch, applied []*appliedDeletes) ([]bool, error) {
 	gone := make([]bool, batch.NumRows())
 	for _, a := range applied {
 		if err := a.mark(batch, gone); err != nil {
 			return nil, fmt.Errorf("applying equality deletes: %w", err)
 		}
+	}
+	return gone, nil
+}
+
+// left are the rows of a batch that nothing deletes, without the columns that were read for that. It releases the batch.
+func (e *equality) left(ctx context.Context, batch arrow.RecordBatch, applied []*appliedDeletes) (arrow.RecordBatch, error) {
+	defer func() { batch.Release() }()
+	gone, err := marked(batch, applied)
+	if err != nil {
+		return nil, err
 	}
 	count := 0
 	for _, g := range gone {

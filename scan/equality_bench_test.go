@@ -41,3 +41,29 @@ func BenchmarkReadUpserts(b *testing.B) {
 		require.Equal(b, 150*100, rows)
 	}
 }
+
+// BenchmarkReadDeletedByKey scans a file of 500,000 rows of which an equality delete file removes a thousand, directly and
+// by the general decoder.
+func BenchmarkReadDeletedByKey(b *testing.B) {
+	f := newFixture(b, "")
+	data := addedAt(f.inGroups("a.parquet", 500_000, 100_000), 1)
+	var ids []int64
+	for id := range int64(1000) {
+		ids = append(ids, 499*id)
+	}
+	f.state.Sequence = 2
+	gone := addedAt(f.equalityDeletes("e.parquet", 0, none, ids...), 2)
+	plan := f.plan(Step{Way: WayTableScan, After: f.commit("overwrite", []change{data}, []change{gone})})
+	for name, from := range map[string]int64{"directly": 1, "by the general decoder": 1 << 40} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				rows := 0
+				for batch, err := range plan.Read(b.Context(), ReadOptions{Format: FormatNDJSON, equality: from}) {
+					require.NoError(b, err)
+					rows += batch.Rows
+				}
+				require.Equal(b, 499_000, rows)
+			}
+		})
+	}
+}

@@ -146,7 +146,7 @@ func TestEqualityDeletesRemoveWhatTheSpecSays(t *testing.T) {
 			narrow := f.plan(Step{Way: WayTableScan, After: plan.after, Columns: columns})
 			rows := []string{}
 			from := rapid.IntRange(0, len(want)).Draw(r, "from")
-			opts := ReadOptions{From: int64(from), Parallelism: rapid.IntRange(1, 3).Draw(r, "parallelism"), BatchRows: 3}
+			opts := ReadOptions{From: int64(from), Parallelism: rapid.IntRange(1, 3).Draw(r, "parallelism"), BatchRows: 3, equality: rapid.SampledFrom([]int64{1, 1 << 40}).Draw(r, "read directly from")}
 			for batch, err := range narrow.Read(t.Context(), opts) {
 				require.NoError(r, err)
 				rows = append(rows, lines(r, FormatJSON, batch)...)
@@ -420,9 +420,11 @@ func TestEqualityDeletesFollowTheirColumnsThroughSchemas(t *testing.T) {
 						want = append(want, row)
 					}
 				}
-				rows, err := readRows(t, f.plan(Step{Way: WayTableScan, After: after, Columns: columns}), ReadOptions{})
-				require.NoError(t, err)
-				assert.Equal(t, want, rows, "columns %v", columns)
+				for _, from := range []int64{1, 1 << 40} {
+					rows, err := readRows(t, f.plan(Step{Way: WayTableScan, After: after, Columns: columns}), ReadOptions{equality: from})
+					require.NoError(t, err)
+					assert.Equal(t, want, rows, "columns %v, directly from %d bytes on", columns, from)
+				}
 			}
 		})
 	}

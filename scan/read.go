@@ -50,9 +50,10 @@ type ReadOptions struct {
 	// equality deletes beyond a quarter of Memory (the system's temporary folder).
 	SpillDir string
 
-	// Tests make these small: the stored bytes that a worker reads of a file before another may go on, and the rows that a
-	// row group has at least so that its pages are read ahead of the writing of its rows.
-	stretch, ahead int64
+	// Tests make these small: the stored bytes that a worker reads of a file before another may go on, the rows that a
+	// row group has at least so that its pages are read ahead of the writing of its rows, and the stored bytes of a file
+	// with equality deletes from which on it is worth reading what they compare twice, to write its rows directly.
+	stretch, ahead, equality int64
 }
 
 // held is how many bytes may wait for the consumer or be in the works.
@@ -66,6 +67,7 @@ func (o ReadOptions) withDefaults() ReadOptions {
 	o.Memory = cmp.Or(max(o.Memory, 0), 256<<20)
 	o.stretch = cmp.Or(o.stretch, 4<<20)
 	o.ahead = cmp.Or(o.ahead, 4*windowRows)
+	o.equality = cmp.Or(o.equality, 1<<20)
 	return o
 }
 

@@ -43,7 +43,7 @@ func (w *worker) run(ctx context.Context, l *lane) error {
 	pack := w.packer(func(p piece) error { return w.flow.put(l, p) })
 	defer pack.drop()
 	wanted := rowSpan{skip: l.skip, rows: -1}
-	if rows, ok := pack.(*rowPacker); ok && w.plan.filter == nil && task.readsDirectly() {
+	if rows, ok := pack.(*rowPacker); ok && w.plan.filter == nil && task.readsDirectly(w.opts) {
 		rows.rowBytes = w.rowBytes
 		defer func() { w.rowBytes = rows.rowBytes }()
 		left, err := w.runDirect(ctx, l, task, rows)

@@ -3,6 +3,7 @@
 package scan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -142,7 +143,7 @@ func countColumns(schema *iceberg.Schema) []string {
 // undecodable types a decoder's error that no I/O error explains.
 func undecodable(kind FileKind, path string, err error) error {
 	if unsupported, ok := errors.AsType[*UnsupportedError](err); ok {
-		return unsupported
+		return &UnsupportedError{What: unsupported.What, Path: cmp.Or(unsupported.Path, path)}
 	}
 	text := err.Error()
 	_, types, promotion := strings.Cut(text, "cannot promote ")

@@ -25,6 +25,7 @@ import (
 type fitting struct {
 	read    iceberg.Type
 	convert func(from []byte) (int64, error) // one value: 4, 8 or 12 bytes, the least significant first
+	width   int                              // without convert: of each value, in bytes
 }
 
 // fitted is one file with a footer that iceberg-go can read it by.
@@ -187,7 +188,7 @@ func (r reading) orFitted(ctx context.Context, batches iter.Seq2[arrow.RecordBat
 func mayFit(err error) bool {
 	text := err.Error()
 	return slices.ContainsFunc([]string{
-		"cannot promote", "unsupported arrow type", "missing field_id", "INT96", "cast_extension",
+		"cannot promote", "unsupported arrow type", "missing field_id", "INT96", "cast_extension", deltaOfFixed,
 		"nil pointer dereference", // of a list of fixed size
 	}, func(part string) bool { return strings.Contains(text, part) })
 }
@@ -302,6 +303,9 @@ func (c *fitting) data(from arrow.ArrayData, to iceberg.Type) (arrow.ArrayData, 
 	typ, err := table.TypeToArrowType(to, false, false)
 	if err != nil {
 		return nil, err
+	}
+	if c.convert == nil {
+		return fixedData(from, c.width, typ)
 	}
 	width := from.DataType().(arrow.FixedWidthDataType).Bytes()
 	out := memory.NewResizableBuffer(memory.DefaultAllocator)

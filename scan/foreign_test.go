@@ -20,8 +20,8 @@ import (
 	"github.com/rpk-nessie/rpk-nessie/catalog"
 )
 
-// foreignFiles are Parquet files of other writers; tests/writers/make/parquet.py made them.
-const foreignFiles = "../tests/writers/testdata/parquet"
+// foreignFiles are Parquet files of other writers, which tests/writers/make/parquet.py and JavaTables.java made.
+var foreignFiles = []string{"../tests/writers/testdata/parquet", "../tests/writers/testdata/parquet_java"}
 
 // foreignFile is one of them, in a table of its own.
 type foreignFile struct {
@@ -33,23 +33,37 @@ type foreignFile struct {
 	Want    []json.RawMessage // as another reader has them
 	WantOf  string            `json:"want_of"` // the file that has the same rows
 	Refused string            // part of the error; "": it is read
+	path    string
 }
 
 func eachForeignFile(t *testing.T, check func(t *testing.T, c foreignFile, plan *Plan)) {
-	content, err := os.ReadFile(filepath.Join(foreignFiles, "cases.json"))
-	require.NoError(t, err)
-	var cases []foreignFile
-	require.NoError(t, json.Unmarshal(content, &cases))
-	require.NotEmpty(t, cases)
-	wants := map[string][]json.RawMessage{}
-	for _, c := range cases {
-		if c.WantOf != "" {
-			c.Want = wants[c.WantOf]
-			require.NotEmpty(t, c.Want)
+	for _, folder := range foreignFiles {
+		content, err := os.ReadFile(filepath.Join(folder, "cases.json"))
+		require.NoError(t, err)
+		var cases []foreignFile
+		require.NoError(t, json.Unmarshal(content, &cases))
+		require.NotEmpty(t, cases)
+		wants := map[string][]json.RawMessage{}
+		for _, c := range cases {
+			if c.WantOf != "" {
+				c.Want = wants[c.WantOf]
+				require.NotEmpty(t, c.Want)
+			}
+			wants[c.Name], c.path = c.Want, filepath.Join(folder, c.Name+".parquet")
+			t.Run(c.Name, func(t *testing.T) { check(t, c, c.plan(t)) })
 		}
-		wants[c.Name] = c.Want
-		t.Run(c.Name, func(t *testing.T) { check(t, c, c.plan(t)) })
 	}
+}
+
+// foreignPaths are the files of all cases.
+func foreignPaths(t testing.TB) (paths []string) {
+	for _, folder := range foreignFiles {
+		files, err := filepath.Glob(filepath.Join(folder, "*.parquet"))
+		require.NoError(t, err)
+		require.NotEmpty(t, files)
+		paths = append(paths, files...)
+	}
+	return paths
 }
 
 // plan is a scan of the table.
@@ -72,7 +86,7 @@ func (c foreignFile) plan(t *testing.T) *Plan {
 		"default-spec-id": 0, "partition-specs": [{"spec-id": 0, "fields": []}],
 		"default-sort-order-id": 0, "sort-orders": [{"order-id": 0, "fields": []}], "properties": %s}`, c.Format, f.dir, next, c.Fields, props))
 	require.NoError(t, err)
-	content, err := os.ReadFile(filepath.Join(foreignFiles, c.Name+".parquet"))
+	content, err := os.ReadFile(c.path)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(f.path("a.parquet"), content, 0o600))
 	b, err := iceberg.NewDataFileBuilder(f.spec(0), iceberg.EntryContentData, f.path("a.parquet"), iceberg.ParquetFile, nil, nil, nil, max(c.Rows, 1), int64(len(content)))
@@ -158,10 +172,7 @@ func TestFilesOfOtherWritersBecomeArrowOfTheTablesTypes(t *testing.T) {
 }
 
 func TestFootersAreWrittenAgainAsTheyWere(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(foreignFiles, "*.parquet"))
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
-	for _, path := range files {
+	for _, path := range foreignPaths(t) {
 		content, err := os.ReadFile(path)
 		require.NoError(t, err)
 		file, err := iceio.LocalFS{}.Open(path)
@@ -187,9 +198,7 @@ func TestFootersAreWrittenAgainAsTheyWere(t *testing.T) {
 }
 
 func FuzzFooters(f *testing.F) {
-	files, err := filepath.Glob(filepath.Join(foreignFiles, "*.parquet"))
-	require.NoError(f, err)
-	for _, path := range files {
+	for _, path := range foreignPaths(f) {
 		content, err := os.ReadFile(path)
 		require.NoError(f, err)
 		n := len(content)

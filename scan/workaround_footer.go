@@ -40,15 +40,17 @@ type footerNode struct {
 const (
 	elementType, elementLength, elementRepetition, elementName = 1, 2, 3, 4
 	elementChildren, elementConverted, elementFieldID          = 5, 6, 9
+	elementScale, elementPrecision                             = 7, 8
 	elementLogical                                             = 10
 
-	physicalInt32, physicalInt64, physicalInt96, physicalFixed = 1, 2, 3, 7
-	repeated                                                   = 2
-	convertedMap, convertedMapKeyValue, convertedList          = 1, 2, 3
-	convertedTimeMillis                                        = 7
-	convertedTimestampMillis, convertedTimestampMicros         = 9, 10
-	logicalMap, logicalList, logicalTime, logicalTimestamp     = 2, 3, 7, 8
-	logicalUUID                                                = 14
+	physicalInt32, physicalInt64, physicalInt96            = 1, 2, 3
+	physicalBytes, physicalFixed                           = 6, 7
+	repeated                                               = 2
+	convertedMap, convertedMapKeyValue, convertedList      = 1, 2, 3
+	convertedTimeMillis                                    = 7
+	convertedTimestampMillis, convertedTimestampMicros     = 9, 10
+	logicalMap, logicalList, logicalTime, logicalTimestamp = 2, 3, 7, 8
+	logicalUUID                                            = 14
 )
 
 const arrowSchemaKey = "ARROW:schema"
@@ -241,6 +243,11 @@ func (n *footerNode) inUTC() bool {
 // type, or nothing can be done.
 func (f *footer) fit(n *footerNode, t iceberg.Type) *fitting {
 	physical, _ := n.integer(elementType)
+	if physical == physicalFixed {
+		if fitting := f.fitDelta(n, t); fitting != nil {
+			return fitting
+		}
+	}
 	switch t.(type) {
 	case iceberg.TimestampType, iceberg.TimestampTzType, iceberg.TimestampNsType, iceberg.TimestampTzNsType:
 		return f.fitTimestamp(n, t)

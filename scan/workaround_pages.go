@@ -127,12 +127,16 @@ const (
 	encodingPlain           = 0
 	encodingPlainDictionary = 2
 	encodingRLE             = 3
+	encodingBitPacked       = 4
 	encodingDeltaPacked     = 5
 	encodingDeltaLength     = 6
 	encodingDeltaBytes      = 7
 	encodingDictionary      = 8
 	encodingSplit           = 9
 )
+
+// deltaOfFixed is what workaround_delta.go reads where the column has no other encoding.
+const deltaOfFixed = "a column that has values of a fixed length in DELTA_BYTE_ARRAY beside other encodings"
 
 var errPageHeader = errors.New("a page header is not in Thrift's compact protocol")
 
@@ -187,6 +191,8 @@ func (c *chunk) checkPage(h pageHeader, left int64) error {
 		return errLevels
 	case h.values < 0 || h.rows < 0:
 		return fmt.Errorf("it is said to have %d values in %d rows", h.values, h.rows)
+	case h.encoding == encodingDeltaBytes && c.physical == 7:
+		return &UnsupportedError{What: deltaOfFixed}
 	case !slices.Contains(decodable[c.physical], h.encoding), c.physical == 0 && h.kind == dictionaryPage:
 		return fmt.Errorf("its encoding %d is none for the physical type %d", h.encoding, c.physical)
 	case c.dictionary > c.start && (h.encoding == encodingDictionary || h.encoding == encodingPlainDictionary):

@@ -87,7 +87,8 @@ func localPath(location string) (string, error) {
 	return path, nil
 }
 
-// resolve answers location's path relative to the root.
+// resolve answers location's path relative to the root. Most writers put paths into locations as they are, some
+// percent-encode them, the root's part too: what is not below the root, or not there, is looked for decoded.
 func (l *localFiles) resolve(location string) (*os.Root, string, error) {
 	folder, root, err := l.beneath()
 	if err != nil {
@@ -98,19 +99,20 @@ func (l *localFiles) resolve(location string) (*os.Root, string, error) {
 		return nil, "", err
 	}
 	rel, err := below(root, path)
-	if err != nil {
+	if err == nil {
+		if _, statErr := folder.Lstat(rel); !errors.Is(statErr, fs.ErrNotExist) {
+			return folder, rel, nil
+		}
+	}
+	decoded, decodeErr := url.PathUnescape(path)
+	if decodeErr != nil || decoded == path {
+		return folder, rel, err
+	}
+	if path, err = localPath("file://" + decoded); err != nil {
 		return nil, "", err
 	}
-	if _, statErr := folder.Lstat(rel); errors.Is(statErr, fs.ErrNotExist) {
-		// Most writers put paths into locations as they are, some percent-encode them.
-		if decoded, err := url.PathUnescape(path); err == nil && decoded != path {
-			if path, err = localPath("file://" + decoded); err != nil {
-				return nil, "", err
-			}
-			if rel, err = below(root, path); err != nil {
-				return nil, "", err
-			}
-		}
+	if rel, err = below(root, path); err != nil {
+		return nil, "", err
 	}
 	return folder, rel, nil
 }

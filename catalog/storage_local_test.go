@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	iceio "github.com/apache/iceberg-go/io"
@@ -91,6 +92,25 @@ func TestLocalNamesAreTakenAsTheyAreAndElseDecoded(t *testing.T) {
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(root, "c d.avro"), []byte("decoded"), 0o600))
 	assert.Equal(t, "decoded", string(readAll(t, s.FS(), "file://"+root+"/c%20d.avro")))
+}
+
+func TestARootMayBeEncodedInLocations(t *testing.T) {
+	root, outside := filepath.Join(t.TempDir(), "my tables"), t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(root, "t"), 0o755))
+	require.NoError(t, os.MkdirAll(root+" of old", 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(root, "t", "f.avro"), []byte("inside"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(root+" of old", "f.avro"), []byte("outside"), 0o600))
+	require.NoError(t, os.Symlink(outside, filepath.Join(root, "to outside")))
+	s := newStorage(t, StorageConfig{LocalRoot: root})
+	encoded := "file://" + strings.ReplaceAll(root, " ", "%20")
+	assert.Equal(t, "inside", string(readAll(t, s.FS(), encoded+"/t/f.avro")))
+	for _, location := range []string{encoded + "%20of%20old/f.avro", encoded + "/to%20outside/f.avro", encoded + "/%2e%2e/my%20tables/t/f.avro"} {
+		_, err := s.FS().Open(location)
+		require.ErrorIs(t, err, ErrLocationRefused, location)
+	}
+	_, err := s.FS().Open(encoded + "/t/none.avro")
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	require.NoError(t, s.Close())
 }
 
 func TestLocalFilesNeedARoot(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -28,7 +29,7 @@ func buildExample(t *testing.T) string {
 		text, err := os.ReadFile(filepath.Join(root, from))
 		require.NoError(t, err)
 		if to == "go.mod" {
-			text = []byte(strings.Replace(string(text), "=> ../..", "=> "+here, 1))
+			text = []byte(strings.Replace(string(text), "=> ../..", "=> "+strconv.Quote(here), 1))
 		}
 		require.NoError(t, os.WriteFile(filepath.Join(dir, to), text, 0o600))
 	}

@@ -186,18 +186,14 @@ func (s *azureStore) get(ctx context.Context, location, rng string) (part, error
 		return part{}, s.explain(err)
 	}
 	p := part{body: out.Body}
-	if out.ContentLength != nil {
-		p.n, p.size = *out.ContentLength, *out.ContentLength
-	}
 	if out.LastModified != nil {
 		p.modified = *out.LastModified
 	}
+	contentRange := ""
 	if out.ContentRange != nil {
-		if p.off, p.size, err = parseContentRange(*out.ContentRange); err != nil {
-			return part{}, errors.Join(err, out.Body.Close())
-		}
+		contentRange = *out.ContentRange
 	}
-	return p, nil
+	return p.as(out.ContentLength, contentRange)
 }
 
 // rangeOf reads the value of a Range header. Azure knows none that counts from the end: those need the size first.

@@ -189,17 +189,9 @@ func (s *gcsStore) get(ctx context.Context, location, rng string) (part, error) 
 	if err != nil {
 		return part{}, err
 	}
-	p := part{body: resp.Body, n: resp.ContentLength, size: resp.ContentLength}
+	p := part{body: resp.Body}
 	p.modified, _ = http.ParseTime(resp.Header.Get("Last-Modified"))
-	if content := resp.Header.Get("Content-Range"); content != "" {
-		if p.off, p.size, err = parseContentRange(content); err != nil {
-			return part{}, errors.Join(err, resp.Body.Close())
-		}
-	}
-	if p.n < 0 {
-		return part{}, errors.Join(errors.New("the store does not say how long the object is"), resp.Body.Close())
-	}
-	return p, nil
+	return p.as(&resp.ContentLength, resp.Header.Get("Content-Range"))
 }
 
 // gcsObject is an object's resource, as far as it is needed.

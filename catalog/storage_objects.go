@@ -116,18 +116,37 @@ func rangeOf(off, n int64) string {
 // errRange says that the asked range lies outside the object.
 var errRange = errors.New("range lies outside the object")
 
+// as says which range of the object p is, by the headers of an answer: length is nil or negative, and contentRange "",
+// where they are missing. It closes the body on an error.
+func (p part) as(length *int64, contentRange string) (_ part, err error) {
+	if contentRange != "" {
+		var last int64
+		if p.off, last, p.size, err = parseContentRange(contentRange); err != nil {
+			return part{}, errors.Join(err, p.body.Close())
+		}
+		p.n = last + 1 - p.off
+		return p, nil
+	}
+	if length == nil || *length < 0 {
+		return part{}, errors.Join(errors.New("the store does not say how long the object is"), p.body.Close())
+	}
+	p.n, p.size = *length, *length
+	return p, nil
+}
+
 // parseContentRange reads "bytes 5-9/20" (RFC 9110, section 14.4).
-func parseContentRange(text string) (off, size int64, err error) {
+func parseContentRange(text string) (first, last, size int64, err error) {
 	span, total, ok := strings.Cut(strings.TrimPrefix(text, "bytes "), "/")
-	first, _, ok2 := strings.Cut(span, "-")
-	if ok && ok2 {
-		off, err = strconv.ParseInt(first, 10, 64)
+	from, to, ok2 := strings.Cut(span, "-")
+	numbers := [3]int64{}
+	for i, text := range []string{from, to, total} {
 		if err == nil {
-			size, err = strconv.ParseInt(total, 10, 64)
+			numbers[i], err = strconv.ParseInt(text, 10, 64)
 		}
 	}
-	if !ok || !ok2 || err != nil {
-		return 0, 0, fmt.Errorf("the store answered the Content-Range %q", text)
+	first, last, size = numbers[0], numbers[1], numbers[2]
+	if !ok || !ok2 || err != nil || first > last || last >= size {
+		return 0, 0, 0, fmt.Errorf("the store answered the Content-Range %q", text)
 	}
-	return off, size, nil
+	return first, last, size, nil
 }

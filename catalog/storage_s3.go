@@ -45,28 +45,16 @@ func (s s3Store) get(ctx context.Context, location, rng string) (part, error) {
 	if err != nil {
 		return part{}, s.client.explain(err)
 	}
-	p := part{body: out.Body, n: aws.ToInt64(out.ContentLength), size: aws.ToInt64(out.ContentLength), modified: aws.ToTime(out.LastModified)}
-	return p.at(aws.ToString(out.ContentRange))
+	p := part{body: out.Body, modified: aws.ToTime(out.LastModified)}
+	return p.as(out.ContentLength, aws.ToString(out.ContentRange))
 }
 
 // partOf is the part that an answer to a request by a pattern holds.
 func partOf(answer *http.Response) (part, error) {
-	p := part{body: answer.Body, n: max(answer.ContentLength, 0), size: max(answer.ContentLength, 0)}
+	p := part{body: answer.Body}
 	// A date that nobody can read is as good as none: it is only shown.
 	p.modified, _ = http.ParseTime(answer.Header.Get("Last-Modified"))
-	return p.at(answer.Header.Get("Content-Range"))
-}
-
-// at says which range of the object p is; "" is all of it.
-func (p part) at(contentRange string) (part, error) {
-	if contentRange == "" {
-		return p, nil
-	}
-	var err error
-	if p.off, p.size, err = parseContentRange(contentRange); err != nil {
-		return part{}, errors.Join(err, p.body.Close())
-	}
-	return p, nil
+	return p.as(&answer.ContentLength, answer.Header.Get("Content-Range"))
 }
 
 func (s s3Store) stat(ctx context.Context, location string) (fs.FileInfo, error) {

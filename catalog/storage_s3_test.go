@@ -163,6 +163,39 @@ func TestS3OpensFilesSmallerThanTheTail(t *testing.T) {
 	}
 }
 
+func TestAnAnswerSaysWhichPartOfAnObjectItHolds(t *testing.T) {
+	seven, unknown := int64(7), int64(-1)
+	for _, c := range []struct {
+		name         string
+		length       *int64
+		contentRange string
+		want         part
+		refused      string
+	}{
+		{"all of it", &seven, "", part{n: 7, size: 7}, ""},
+		{"a part", &seven, "bytes 5-11/20", part{off: 5, n: 7, size: 20}, ""},
+		{"one byte", nil, "bytes 5-5/6", part{off: 5, n: 1, size: 6}, ""},
+		{"the only byte", nil, "bytes 0-0/1", part{n: 1, size: 1}, ""},
+		{"a part in chunks", &unknown, "bytes 5-11/20", part{off: 5, n: 7, size: 20}, ""},
+		{"in chunks", &unknown, "", part{}, "does not say how long the object is"},
+		{"without headers", nil, "", part{}, "does not say how long the object is"},
+		{"a part of what is as long as one likes", &seven, "bytes 5-11/*", part{}, `Content-Range "bytes 5-11/*"`},
+		{"a part behind the end", &seven, "bytes 5-11/11", part{}, `Content-Range "bytes 5-11/11"`},
+		{"nonsense", &seven, "rows 5", part{}, `Content-Range "rows 5"`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := part{body: http.NoBody}.as(c.length, c.contentRange)
+			if c.refused != "" {
+				require.ErrorContains(t, err, c.refused)
+				return
+			}
+			require.NoError(t, err)
+			got.body = nil
+			assert.Equal(t, c.want, got)
+		})
+	}
+}
+
 func TestS3GoesOnWhereABodyWasCut(t *testing.T) {
 	var bytesRead atomic.Int64
 	server, s := startS3(t, func(n int64) { bytesRead.Add(n) })

@@ -5,6 +5,7 @@ package nessietest
 import (
 	"encoding/json"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -182,7 +183,7 @@ func TestTruncatedMetadataHidesWhatRESTHides(t *testing.T) {
 		MetadataLog []any            `json:"metadata-log"`
 		Last        int64            `json:"last-sequence-number"`
 	}
-	body, err := os.ReadFile(strings.TrimPrefix(written.Content.MetadataLocation, "file://"))
+	body, err := os.ReadFile(localFile(t, written.Content.MetadataLocation))
 	require.NoError(t, err)
 	require.NoError(t, json.Unmarshal(body, &meta))
 	require.Len(t, meta.Snapshots, 1)
@@ -195,7 +196,7 @@ func TestTruncatedMetadataHidesWhatRESTHides(t *testing.T) {
 	assert.Equal(t, []int64{1, 2, 3}, ids(t, w, orders))
 
 	require.Len(t, written.Snapshots, 2, "the hidden snapshot is told to the test")
-	_, err = os.Stat(strings.TrimPrefix(written.Snapshots[0].ManifestList, "file://"))
+	_, err = os.Stat(localFile(t, written.Snapshots[0].ManifestList))
 	require.NoError(t, err, "a hidden snapshot's manifest list stays")
 
 	native, err := w.Append(t.Context(), orders, row(4, "d"))
@@ -256,7 +257,7 @@ func TestRollbackAndExpire(t *testing.T) {
 	expired, err := w.Commit(t.Context(), orders, Change{Steps: []Step{Expire(1)}})
 	require.NoError(t, err)
 	assert.Len(t, expired.Metadata.Snapshots(), 1)
-	_, err = os.Stat(strings.TrimPrefix(first.Snapshots[0].ManifestList, "file://"))
+	_, err = os.Stat(localFile(t, first.Snapshots[0].ManifestList))
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	assert.Equal(t, []int64{1, 3}, ids(t, w, orders))
 }
@@ -318,9 +319,17 @@ func TestRenameDropAndCreateAgain(t *testing.T) {
 	require.ErrorIs(t, err, catalog.ErrUnknownContent)
 }
 
+// localFile is the path of a location, in which the table library percent-encodes what the temporary folder is called.
+func localFile(t *testing.T, location string) string {
+	t.Helper()
+	path, err := url.PathUnescape(strings.TrimPrefix(location, "file://"))
+	require.NoError(t, err)
+	return path
+}
+
 func listHeader(t *testing.T, location string) map[string][]byte {
 	t.Helper()
-	f, err := os.Open(strings.TrimPrefix(location, "file://"))
+	f, err := os.Open(localFile(t, location))
 	require.NoError(t, err)
 	defer f.Close()
 	dec, err := ocf.NewDecoder(f)

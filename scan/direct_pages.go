@@ -123,6 +123,9 @@ func (p *chunkPages) read() (page, error) {
 	if err := p.chunk.checkPage(h, end-p.at-size); err != nil {
 		return page{}, fmt.Errorf("the page at byte %d: %w", p.at, err)
 	}
+	if h.kind == dictionaryPage && p.at > p.chunk.start {
+		return page{}, fmt.Errorf("the page at byte %d: it is a dictionary behind other pages", p.at)
+	}
 	body, err := p.source.view(p.at+size, h.compressed)
 	if err != nil {
 		return page{}, err

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# docker build --build-arg VERSION="$(git describe --tags --always)" -t rpk-nessie .
+# docker build --build-arg VERSION="$(git describe --tags --always)" --build-arg DATE="$(git log -1 --format=%cI)" -t rpk-nessie .
 # docker run -v ./pipeline.yaml:/etc/rpk-nessie/config.yaml:ro -v progress:/var/lib/rpk-nessie -p 4195:4195 rpk-nessie
 FROM golang:1.26 AS build
 ARG VERSION=unknown

@@ -181,6 +181,8 @@ func TestTroubleshootingQuotesMessagesThatExist(t *testing.T) {
 		if m[1] == "connection refused" { // the system's
 			continue
 		}
-		assert.Contains(t, all, m[1], "no message says %q", m[1])
+		if !strings.Contains(all, m[1]) { // all would be long to print
+			t.Errorf("no message says %q", m[1])
+		}
 	}
 }

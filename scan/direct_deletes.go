@@ -52,28 +52,20 @@ func (p *Plan) addEqual(ctx context.Context, gone *roaring64.Bitmap, t Task) err
 	if e == nil {
 		return errIndirect
 	}
-	applied, free, err := e.applied(ctx, t.Deletes.Equality)
-	defer free()
-	if err != nil {
-		return err
-	}
+	equality := t.Deletes.Equality
 	t.Deletes = Deletes{} // a row's place among all of them is its position
 	at := uint64(0)
-	for batch, err := range e.view.decode(ctx, t, e.wanted, defaultDecodeRows) {
+	for batch, err := range e.compare(ctx, t, equality, defaultDecodeRows) {
 		if err != nil {
 			return err
 		}
-		marks, err := marked(batch, applied)
 		batch.Release()
-		if err != nil {
-			return err
-		}
-		for i, deleted := range marks {
+		for i, deleted := range batch.gone {
 			if deleted {
 				gone.Add(at + uint64(i))
 			}
 		}
-		at += uint64(len(marks))
+		at += uint64(len(batch.gone))
 	}
 	return nil
 }

@@ -108,16 +108,12 @@ func withGone(fields []iceberg.NestedField, schemas []*iceberg.Schema, id int) (
 // decode is Plan.decode of the task.
 func (e *equality) decode(ctx context.Context, t Task, rows int) iter.Seq2[arrow.RecordBatch, error] {
 	return func(yield func(arrow.RecordBatch, error) bool) {
-		applied, free, err := e.applied(ctx, t.Deletes.Equality)
-		defer free()
-		if err != nil {
-			yield(nil, err)
-			return
-		}
+		equality := t.Deletes.Equality
 		t.Deletes.Equality = nil
-		for batch, err := range e.view.decode(ctx, t, e.wanted, rows) {
+		for read, err := range e.compare(ctx, t, equality, rows) {
+			var batch arrow.RecordBatch
 			if err == nil {
-				batch, err = e.left(ctx, batch, applied)
+				batch, err = e.left(ctx, read)
 			}
 			if err != nil {
 				yield(nil, err)
@@ -128,6 +124,40 @@ func (e *equality) decode(ctx context.Context, t Task, rows int) iter.Seq2[arrow
 				continue
 			}
 			if !yield(batch, nil) {
+				return
+			}
+		}
+	}
+}
+
+// comparedBatch is a batch of a task's rows, and which of them the deletes remove that they were compared with.
+type comparedBatch struct {
+	arrow.RecordBatch
+	gone []bool
+}
+
+// compare yields the rows that a task's own deletes leave, compared with equality deletes. The consumer releases each
+// batch.
+func (e *equality) compare(ctx context.Context, t Task, equality []File, rows int) iter.Seq2[comparedBatch, error] {
+	return func(yield func(comparedBatch, error) bool) {
+		applied, free, err := e.applied(ctx, equality)
+		defer free()
+		if err != nil {
+			yield(comparedBatch{}, err)
+			return
+		}
+		for batch, err := range e.view.decode(ctx, t, e.wanted, rows) {
+			var gone []bool
+			if err == nil {
+				if gone, err = marked(batch, applied); err != nil {
+					batch.Release()
+				}
+			}
+			if err != nil {
+				yield(comparedBatch{}, err)
+				return
+			}
+			if !yield(comparedBatch{batch, gone}, nil) {
 				return
 			}
 		}
@@ -210,12 +240,9 @@ func marked(batch arrow.RecordBatch, applied []*appliedDeletes) ([]bool, error) 
 }
 
 // left are the rows of a batch that nothing deletes, without the columns that were read for that. It releases the batch.
-func (e *equality) left(ctx context.Context, batch arrow.RecordBatch, applied []*appliedDeletes) (arrow.RecordBatch, error) {
+func (e *equality) left(ctx context.Context, compared comparedBatch) (arrow.RecordBatch, error) {
+	batch, gone := compared.RecordBatch, compared.gone
 	defer func() { batch.Release() }()
-	gone, err := marked(batch, applied)
-	if err != nil {
-		return nil, err
-	}
 	count := 0
 	for _, g := range gone {
 		if !g {

@@ -62,28 +62,17 @@ type foreignTable struct {
 	}
 }
 
-func TestTablesThatClickHouseWroteAreReadAsItReadsThem(t *testing.T) {
-	followForeignTables(t, "clickhouse", "/tmp/rpk-nessie-writers")
-}
-
-func TestTablesThatDuckDBWroteAreReadAsItReadsThem(t *testing.T) {
-	followForeignTables(t, "duckdb", "s3://bucket")
-}
-
-func TestTablesThatSparkWroteAreReadAsItReadsThem(t *testing.T) {
-	followForeignTables(t, "spark", "s3://bucket")
-}
-
-func TestTablesThatFlinkWroteAreReadAsItReadsThem(t *testing.T) {
-	followForeignTables(t, "flink", "s3://bucket")
-}
-
-func TestTablesThatJavaWroteAreReadAsItReadsThem(t *testing.T) {
-	followForeignTables(t, "java", "s3://bucket")
-}
-
-func TestTablesThatPythonWroteAreReadAsItReadsThem(t *testing.T) {
-	followForeignTables(t, "python", "s3://bucket")
+func TestTablesAreReadAsTheirWritersReadThem(t *testing.T) {
+	for writer, root := range map[string]string{
+		"clickhouse": "/tmp/rpk-nessie-writers",
+		"duckdb":     "s3://bucket",
+		"spark":      "s3://bucket",
+		"flink":      "s3://bucket",
+		"java":       "s3://bucket",
+		"python":     "s3://bucket",
+	} {
+		t.Run(writer, func(t *testing.T) { followForeignTables(t, writer, root) })
+	}
 }
 
 func followForeignTables(t *testing.T, writer, root string) {
